@@ -1,0 +1,5 @@
+"""Data with known truth."""
+
+from ddml_fs.datasets.effects import make_dense_effect_data, make_effect_data
+
+__all__ = ["make_dense_effect_data", "make_effect_data"]

@@ -1,0 +1,27 @@
+"""Where to compute."""
+
+import torch
+
+
+def resolve_device(device="auto"):
+    """The torch device for a name; ``"auto"`` is CUDA, then MPS, then the CPU.
+
+    Examples
+    --------
+    >>> resolve_device("cpu")
+    device(type='cpu')
+    """
+    if isinstance(device, torch.device):
+        return device
+    if device != "auto":
+        try:
+            return torch.device(device)
+        except RuntimeError:
+            raise ValueError(
+                f"device must be 'auto' or a torch device such as 'cpu' or 'cuda:0', got {device!r}."
+            ) from None
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    if torch.backends.mps.is_available():
+        return torch.device("mps")
+    return torch.device("cpu")

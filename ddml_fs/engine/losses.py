@@ -1,0 +1,157 @@
+"""The losses of CRD and RDO, each equation once, and their sum (Eq. 18).
+
+All functions take whole stacks, (P, B), and return one loss a problem, (P,).
+"""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, layer_norm
+
+DELTA = 1e-8  # δ and ε of Eqs. 15, 17 and 23
+ORTHOGONALITY = ("paper", "split", "moments")
+
+
+# --- Residuals: the one formula, for training (Eqs. 14-16) and for the estimate (Eqs. 22, 23) ---
+
+
+def residuals(T, T_hat, Y, Y_hat):
+    """Treatment and outcome residuals v and e, Eqs. 14 and 22. Tensors or NumPy arrays."""
+    return T - T_hat, Y - Y_hat
+
+
+def residual_on_residual(v, e):
+    """θ = vᵀe / (vᵀv + δ), Eqs. 15 and 23, over the last axis. Tensors or NumPy arrays."""
+    return (v * e).sum(-1) / ((v * v).sum(-1) + DELTA)
+
+
+# --- CRD: supervision (Eq. 13) ---
+
+
+def to_treatment(T_raw: Tensor, binary: Tensor):
+    """T_pre of Eq. 12: a probability where the treatment is binary, else the value itself."""
+    return torch.where(binary, torch.sigmoid(T_raw), T_raw)
+
+
+def treatment_errors(T_raw: Tensor, T: Tensor, binary: Tensor):
+    """Cross-entropy of every row where the treatment is binary, else its squared error; (P, B)."""
+    # Continuous treatments are kept out of the cross-entropy, which is unbounded there.
+    entropy = binary_cross_entropy_with_logits(T_raw, torch.where(binary, T, 0.5), reduction="none")
+    return torch.where(binary, entropy, (T - T_raw) ** 2)
+
+
+def half_log(mean_square: Tensor):
+    """½ log MSE: the Gaussian likelihood with its variance profiled out.
+
+    It has the minimiser of the MSE of Eq. 13, and no scale of T or Y can drown the other's loss.
+    """
+    return 0.5 * torch.log(mean_square + DELTA)
+
+
+def supervised_loss(errors_T: Tensor, errors_Y: Tensor, binary: Tensor, weight=None):
+    """L_sup, Eq. 13, as its two terms ℓ_T and ℓ_Y, from the rows' errors (P, B)."""
+    if weight is None:
+        mean_T, mean_Y = errors_T.mean(-1), errors_Y.mean(-1)
+    else:
+        mean_T, mean_Y = ((a * weight).sum(-1) / weight.sum(-1) for a in (errors_T, errors_Y))
+    return torch.where(binary[:, 0], mean_T, half_log(mean_T)), half_log(mean_Y)
+
+
+# --- CRD: disentanglement (Eq. 11) ---
+
+
+def standardise(a: Tensor):
+    """Rescale the last axis, the rows of a batch, to mean 0 and variance 1."""
+    return layer_norm(a, a.shape[-1:], eps=DELTA)
+
+
+def exact_hsic(Z_1: Tensor, Z_2: Tensor):
+    """HSIC of two roles, each (P, B, Z), by its B × B kernels: the twin of :func:`hsic_loss`.
+
+    Gaussian kernels with squared bandwidth Z, the expected squared distance of two standardised
+    latents being 2Z.
+    """
+
+    def centred_kernel(Z):
+        Z = standardise(Z.transpose(-1, -2)).transpose(-1, -2)
+        K = torch.exp(-torch.cdist(Z, Z).square() / (2 * Z.shape[-1]))
+        return K - K.mean(-1, keepdim=True) - K.mean(-2, keepdim=True) + K.mean((-1, -2), True)
+
+    return (centred_kernel(Z_1) * centred_kernel(Z_2)).mean((-1, -2))
+
+
+class RandomFeatures:
+    """Random Fourier features of the three roles' Gaussian kernels, drawn once a problem.
+
+    Parameters
+    ----------
+    seeds : list of int
+        One a problem.
+    Z : int
+        Latents of a role.
+    n_features : int
+        Features a role, m.
+    device : torch.device
+    """
+
+    def __init__(self, seeds, Z, n_features, device):
+        omega, phase = [], []
+        for seed in seeds:
+            generator = torch.Generator().manual_seed(seed)
+            blocks = torch.randn(3, Z, n_features, generator=generator) / math.sqrt(Z)
+            omega.append(torch.block_diag(*blocks))
+            phase.append(2 * math.pi * torch.rand(1, 3 * n_features, generator=generator))
+        self.omega = torch.stack(omega).mT.contiguous().to(device)  # (P, 3m, 3Z)
+        self.phase = torch.stack(phase).mT.contiguous().to(device)  # (P, 3m, 1)
+        between = torch.ones(3, 3).triu(1)  # the pairs (c, t), (c, y), (t, y)
+        pairs = between.repeat_interleave(n_features, 0).repeat_interleave(n_features, 1)
+        self.pairs = (2 / n_features * pairs).to(device)  # (3m, 3m)
+
+    def hsic_loss(self, Z: Tensor):
+        """L_dis, Eq. 11: the three HSICs, as squared covariances of the features of Z (P, B, 3Z)."""
+        features = torch.cos(torch.baddbmm(self.phase, self.omega, standardise(Z.mT)))
+        mean = features.mean(-1, keepdim=True)
+        # Covariances (P, 3m, 3m) of all features, of which those between two roles count.
+        covariance = torch.baddbmm(
+            mean @ mean.mT, features, features.mT, beta=-1, alpha=1 / Z.shape[1]
+        )
+        return (covariance * self.pairs).square().sum((1, 2))
+
+
+# --- RDO (Eqs. 14-17) ---
+
+
+def correlation(a: Tensor, b: Tensor):
+    """Pearson correlation over the last axis, as below Eq. 17."""
+    return (standardise(a) * standardise(b)).mean(-1)
+
+
+def orthogonality_loss(form: str, v: Tensor, e: Tensor, Z: Tensor):
+    """L_ort in one of its forms.
+
+    Parameters
+    ----------
+    form : {"paper", "split", "moments"}
+        "paper": |Corr(v, u)| with u = e − θ_tra·v on the same rows, Eqs. 15-17. There vᵀu = 0, so
+        only the product of the two means is left to penalise. "split": θ_tra comes from the other
+        half of the batch. "moments": squared correlations of v and of u with every latent.
+    v, e : Tensors of shape (P, B)
+        Residuals, Eq. 14.
+    Z : Tensor of shape (P, B, 3Z)
+        Latents.
+    """
+    if form == "split":
+        half = v.shape[-1] // 2
+        (v1, v2), (e1, e2) = (
+            v.split([half, v.shape[-1] - half], -1),
+            e.split([half, e.shape[-1] - half], -1),
+        )
+        u1 = e1 - residual_on_residual(v2, e2)[:, None] * v1
+        u2 = e2 - residual_on_residual(v1, e1)[:, None] * v2
+        return 0.5 * (correlation(v1, u1).abs() + correlation(v2, u2).abs())
+    u = e - residual_on_residual(v, e)[:, None] * v  # Eqs. 15 and 16
+    if form == "paper":
+        return correlation(v, u).abs()  # Eq. 17
+    scaled = standardise(torch.stack([v, u], 1))  # (P, 2, B)
+    return (scaled @ standardise(Z.mT).mT / v.shape[-1]).square().sum(1).mean(-1)

@@ -1,0 +1,170 @@
+"""The stacked network of Causal Role Disentanglement: encoder Φ and heads Ψ.
+
+Every layer is one product for the whole stack. Which unit may read which is a matter of masks:
+a weight outside its mask starts at zero and gets no gradient, so it stays zero. The three
+encoders of Φ are the diagonal blocks of one layer, and Ψ_T does not see Zy because its rows are
+masked.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import hardswish
+
+ROLES = ("confounder", "treatment", "outcome")  # of Zc, Zt and Zy, in this order
+HEADS = ((1, 1, 0), (1, 0, 1))  # Ψ_T reads (Zc, Zt), Ψ_Y reads (Zc, Zy): Eq. 12
+ARMS = ((1, 0, 1), (1, 0, 1))  # outcomes without and with treatment, both from (Zc, Zy)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Widths: hidden units of a role's encoder and of a head (H), latents of a role (Z)."""
+
+    H: int = 16
+    Z: int = 8
+
+
+def draw(generator, mask, fan_in):
+    """Gaussian weights inside the mask, with variance ``1 / fan_in``."""
+    return mask * torch.randn(mask.shape, generator=generator) / math.sqrt(fan_in)
+
+
+def encode(x, W_1, b_1, W_2, b_2):
+    """Φ, Eq. 10, for G folds with p problems each.
+
+    Parameters
+    ----------
+    x : Tensor of shape (G, B, D)
+        Scaled rows.
+    W_1, b_1, W_2, b_2 : Tensors of shape (G, D, p, 3H), (G, 1, p, 3H), (P, 3H, 3Z), (P, 1, 3Z)
+
+    Returns
+    -------
+    Z : Tensor of shape (P, B, 3Z)
+        The latents Zc, Zt and Zy side by side.
+    """
+    p, B = W_1.shape[2], x.shape[1]
+    h = torch.baddbmm(b_1.flatten(2), x, W_1.flatten(2))  # (G, B, p·3H): one product a fold
+    h = hardswish(h).unflatten(2, (p, -1)).transpose(1, 2).reshape(W_2.shape[0], B, -1)
+    return torch.baddbmm(b_2, h, W_2)
+
+
+class Stacked(nn.Module):
+    """Weights with a problem axis: (P, in, out), or (G, in, p, out) in a shared first layer."""
+
+    G: int
+    p: int
+    P: int
+
+    def set_weight(self, name, value, mask=None):
+        """Register a weight that stays inside the mask."""
+        weight = nn.Parameter(value.contiguous())
+        if mask is not None:
+            weight.register_hook(lambda gradient: gradient * mask)
+        self.register_parameter(name, weight)
+
+    def snapshot(self):
+        """A copy of the weights and buffers."""
+        return {name: w.detach().clone() for name, w in self.state_dict().items()}
+
+    @torch.no_grad()
+    def exchange(self, chosen, target, source):
+        """Overwrite ``target`` by ``source``, two sets of weights, where ``chosen`` (P,) holds."""
+        for name, old in target.items():
+            shape = (self.G, 1, self.p, 1) if old.dim() == 4 else (self.P, 1, 1)
+            old.copy_(torch.where(chosen.view(shape), source[name], old))
+
+
+class Heads(Stacked):
+    """Ψ, Eq. 12: two small networks on the latents, each of which reads two of the three roles.
+
+    Parameters
+    ----------
+    stack : Stack
+        Gives G, p and the device.
+    generators : list of torch.Generator
+        One a problem.
+    sizes : Sizes
+        Widths.
+    reads : tuple
+        Which roles each of the two heads reads, ``HEADS`` or ``ARMS``.
+    """
+
+    def __init__(self, stack, generators, sizes, reads=HEADS):
+        super().__init__()
+        self.G, self.p, self.P = stack.G, stack.p, stack.P
+        H, Z = sizes.H, sizes.Z
+        read = torch.tensor(reads).float().T  # (3, 2)
+        mask_1 = read.repeat_interleave(Z, 0).repeat_interleave(H, 1)  # (3Z, 2H)
+        mask_2 = torch.block_diag(*[torch.ones(H, 1)] * 2)  # (2H, 2)
+        W_1 = torch.stack([draw(g, mask_1, 2 * Z) for g in generators])
+        W_2 = torch.stack([draw(g, mask_2, H) for g in generators])
+        device = stack.device
+        self.set_weight("W_1", W_1.to(device), mask_1.to(device))
+        self.set_weight("b_1", torch.zeros(self.P, 1, 2 * H, device=device))
+        self.set_weight("W_2", W_2.to(device), mask_2.to(device))
+        self.set_weight("b_2", torch.zeros(self.P, 1, 2, device=device))
+
+    def forward(self, Z: Tensor):
+        """The two outputs, each (P, B), from the latents (P, B, 3Z)."""
+        h = hardswish(torch.baddbmm(self.b_1, Z, self.W_1))
+        return torch.baddbmm(self.b_2, h, self.W_2).unbind(-1)
+
+
+class Network(Stacked):
+    """Φ and Ψ for a stack of P = G·p problems.
+
+    Weights are drawn on the CPU, by one generator a problem and for all columns of X, so they
+    depend neither on the device nor on how problems are packed.
+
+    Parameters
+    ----------
+    stack : Stack
+        Gives G, p, the columns, the seeds and the device.
+    keep : bool Tensor of shape (P, D)
+        The inputs each problem reads, among all columns of X.
+    sizes : Sizes
+        Widths.
+    """
+
+    def __init__(self, stack, keep, sizes):
+        super().__init__()
+        self.G, self.p, self.P, self.keep = stack.G, stack.p, stack.P, keep
+        H, Z = sizes.H, sizes.Z
+        generators = [torch.Generator().manual_seed(q.seed) for q in stack.problems]
+        mask_2 = torch.block_diag(*[torch.ones(H, Z)] * 3)  # (3H, 3Z)
+        W_1 = torch.stack(
+            [
+                draw(g, k[:, None].expand(-1, 3 * H), max(1, int(k.sum())))[stack.columns]
+                for g, k in zip(generators, keep)
+            ]
+        )
+        W_2 = torch.stack([draw(g, mask_2, H) for g in generators])
+        device = stack.device
+        # The problems of a fold stand side by side, so that the first layer is one product.
+        W_1 = W_1.unflatten(0, (self.G, self.p)).transpose(1, 2)  # (G, D, p, 3H)
+        mask_1 = keep[:, stack.columns].unflatten(0, (self.G, self.p)).transpose(1, 2)[..., None]
+        self.set_weight("W_1", W_1.to(device), mask_1.float().to(device))
+        self.set_weight("b_1", torch.zeros(self.G, 1, self.p, 3 * H, device=device))
+        self.set_weight("W_2", W_2.to(device), mask_2.to(device))
+        self.set_weight("b_2", torch.zeros(self.P, 1, 3 * Z, device=device))
+        self.Psi = Heads(stack, generators, sizes)
+        self.register_buffer("theta_0", torch.zeros(self.P, 1, 1, device=device))
+
+    def Phi(self, x: Tensor):
+        """The latents (P, B, 3Z) of rows x (G, B, D), see :func:`encode`."""
+        return encode(x, self.W_1, self.b_1, self.W_2, self.b_2)
+
+    def row_norms(self):
+        """How strongly each input feeds each role: norms of first-layer rows, (P, D, 3)."""
+        rows = self.W_1.detach().unflatten(-1, (3, -1)).norm(dim=-1)  # (G, D, p, 3)
+        return rows.transpose(1, 2).flatten(0, 1)
+
+    @torch.no_grad()
+    def shrink_rows(self, by):
+        """Proximal step of the group lasso: shorten each input's row of each role by ``by`` (3,)."""
+        rows = self.W_1.unflatten(-1, (3, -1))  # (G, D, p, 3, H)
+        norm = rows.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+        rows.mul_((1 - by[:, None] / norm).clamp(min=0))

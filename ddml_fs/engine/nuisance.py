@@ -1,0 +1,208 @@
+"""The nuisance models m̂ and ĝ on the latents (Eqs. 20 and 21), and their held-out predictions.
+
+``"mlp"`` are the heads Ψ themselves, two stacked MLPs on the latents, fitted on the training rows
+together with Φ. Any scikit-learn model is fitted afterwards on the training rows' latents, with
+the head's output as one more input: it is a function of the latents that a forest of axis-parallel
+cuts finds hard to rebuild.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+from ddml_fs.engine.losses import half_log
+from ddml_fs.engine.network import ARMS, HEADS, Heads
+from ddml_fs.engine.train import train
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Held-out predictions of a stack, on the scale of T and Y.
+
+    Attributes
+    ----------
+    m, g : arrays of shape (P, n)
+        E[T | X] and E[Y | X], padded as ``stack.rows("hold")``.
+    mu : array of shape (2, P, n), or None
+        E[Y | X, T = 0] and E[Y | X, T = 1].
+    """
+
+    m: np.ndarray
+    g: np.ndarray
+    mu: np.ndarray | None
+
+
+def check_nuisance(nuisance):
+    """Refuse what is no nuisance model, before any work is done."""
+    if isinstance(nuisance, str):
+        if nuisance not in ("mlp", "rf"):
+            raise ValueError(
+                f"nuisance must be 'mlp', 'rf', a scikit-learn estimator or a pair of them, "
+                f"got {nuisance!r}."
+            )
+        return
+    pair = nuisance if isinstance(nuisance, tuple | list) else (nuisance, nuisance)
+    if len(pair) != 2:
+        raise ValueError(f"nuisance must be a pair (treatment, outcome), got {len(pair)} models.")
+    for model in pair:
+        if not (hasattr(model, "fit") and hasattr(model, "get_params")):
+            raise ValueError(f"nuisance must hold scikit-learn estimators, got {model!r}.")
+    if not is_regressor(pair[1]):
+        raise ValueError(
+            f"the outcome's nuisance model must be a regressor, got {pair[1]!r}; pass a pair "
+            "(classifier, regressor) to classify a binary treatment."
+        )
+
+
+def fit_nuisances(net, objective, stack, nuisance, *, per_arm, schedule, sizes, n_jobs=None):
+    """Fit the nuisance models on the training rows and predict the held-out rows.
+
+    Parameters
+    ----------
+    net, objective, stack
+        A trained stack.
+    nuisance : "mlp", "rf", estimator, or pair of estimators
+    per_arm : bool
+        Whether outcome models per arm are wanted too.
+    schedule : Schedule
+        For the stacked MLPs per arm.
+    sizes : Sizes
+    n_jobs : int, optional
+        joblib workers for scikit-learn models.
+
+    Returns
+    -------
+    predictions : Predictions
+    """
+    if isinstance(nuisance, str) and nuisance == "mlp":
+        m, g, mu = _from_heads(net, objective, stack, per_arm, schedule, sizes)
+    else:
+        m, g, mu = _from_estimators(net, objective, stack, nuisance, per_arm, n_jobs)
+    return Predictions(
+        stack.unscale_T(m).cpu().double().numpy(),
+        stack.unscale_Y(g).cpu().double().numpy(),
+        None if mu is None else stack.unscale_Y(mu).cpu().double().numpy(),
+    )
+
+
+def _from_heads(net, objective, stack, per_arm, schedule, sizes):
+    arms = None
+    if per_arm:
+        generators = [torch.Generator().manual_seed(q.seed + 2) for q in stack.problems]
+        arms = Heads(stack, generators, sizes, ARMS)
+        with torch.no_grad():
+            arms.W_2.zero_()
+        train(arms, ArmObjective(arms, objective), stack, schedule)
+    with torch.no_grad():
+        batch = stack.batch(stack.rows("hold")[0])
+        Z, _, m, Y_raw = objective.forward(batch)
+        g, _ = objective.outcome_parts(batch, m, Y_raw)
+        mu = None if arms is None else ArmObjective(arms, objective).outcomes(batch)
+    return m, g, mu
+
+
+class ArmObjective:
+    """The loss of outcome models per arm on frozen latents.
+
+    μ_a = ĝ + θ₀(a − m̂) + h_a(Zc, Zy): the partially linear fit, and what the arm adds to it. h
+    starts at zero, so where the data say little the effect stays constant.
+
+    Parameters
+    ----------
+    arms : Heads
+        h_0 and h_1.
+    objective : Objective
+        Of the trained network.
+    """
+
+    def __init__(self, arms, objective):
+        self.arms, self.objective = arms, objective
+
+    def outcomes(self, batch):
+        """μ_0 and μ_1, (2, P, B)."""
+        with torch.no_grad():
+            Z, _, m, Y_raw = self.objective.forward(batch)
+            g, _ = self.objective.outcome_parts(batch, m, Y_raw)
+            theta_0 = self.objective.net.theta_0[..., 0]
+            base = torch.stack([g - theta_0 * m, g + theta_0 * (1 - m)])
+        return base + torch.stack(self.arms(Z))
+
+    def __call__(self, batch):
+        return self.validate(batch, torch.ones_like(batch.T))
+
+    def validate(self, batch, weight):
+        """½ log MSE of each arm on its own rows, summed; (P,)."""
+        square = (batch.Y - self.outcomes(batch)) ** 2  # (2, P, B)
+        own = torch.stack([1 - batch.T, batch.T]) * weight
+        return half_log((square * own).sum(-1) / own.sum(-1).clamp(min=1)).sum(0)
+
+
+def _from_estimators(net, objective, stack, nuisance, per_arm, n_jobs):
+    """Models of scikit-learn, one problem after another."""
+    with torch.no_grad():
+        train, hold = (stack.batch(stack.rows(part)[0]) for part in ("train", "hold"))
+        inputs = [_head_inputs(net, batch) for batch in (train, hold)]
+    T, Y = train.T.cpu().numpy(), train.Y.cpu().numpy()
+    theta_0 = net.theta_0[:, 0, 0].cpu().numpy() if objective.coupled else np.zeros(stack.P)
+
+    def solve(i):
+        problem = stack.problems[i]
+        n = len(problem.fold.train)
+        model_T, model_Y = _pair(nuisance, problem)
+        t, rest = T[i, :n], Y[i, :n] - theta_0[i] * T[i, :n]
+        inputs_T, inputs_Y = ((inputs[0][k][i, :n], inputs[1][k][i]) for k in (0, 1))
+        m = _fit_predict(model_T, *inputs_T, t)
+        g = theta_0[i] * m + _fit_predict(model_Y, *inputs_Y, rest)
+        if not per_arm:
+            return m, g, None
+        arms = [
+            theta_0[i] * a + _fit_predict(model_Y, inputs_Y[0][t == a], inputs_Y[1], rest[t == a])
+            for a in (0, 1)
+        ]
+        return m, g, np.stack(arms)
+
+    # Threads: forests and linear algebra release the GIL, and nothing has to be sent.
+    solved = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(solve)(i) for i in range(stack.P))
+    m, g = (torch.as_tensor(np.stack([s[k] for s in solved])).to(stack.t_mean) for k in (0, 1))
+    mu = None
+    if per_arm:
+        mu = torch.as_tensor(np.stack([s[2] for s in solved], 1)).to(stack.t_mean)
+    return m, g, mu
+
+
+def _head_inputs(net, batch):
+    """What the models for T and for Y read, each an array (P, B, 2Z + 1)."""
+    Z = net.Phi(batch.x)
+    roles = Z.chunk(3, -1)
+    return [
+        torch.cat([z for z, read in zip(roles, reads) if read] + [output[..., None]], -1)
+        .cpu()
+        .numpy()
+        for reads, output in zip(HEADS, net.Psi(Z))
+    ]
+
+
+def _pair(nuisance, problem):
+    """Unfitted models for the treatment and the outcome, with the problem's seed in every part."""
+    if isinstance(nuisance, str):
+        forest = {"n_estimators": 100, "min_samples_leaf": 5, "max_features": 0.5}
+        kind = RandomForestClassifier if problem.binary else RandomForestRegressor
+        pair = (kind(**forest), RandomForestRegressor(**forest))
+    else:
+        pair = nuisance if isinstance(nuisance, tuple | list) else (nuisance, nuisance)
+    models = []
+    for model in pair:
+        model = clone(model)
+        seeds = [k for k in model.get_params() if k.split("__")[-1] == "random_state"]
+        models.append(model.set_params(**dict.fromkeys(seeds, problem.seed)))
+    return models
+
+
+def _fit_predict(model, Z, Z_new, target):
+    if is_classifier(model):
+        return clone(model).fit(Z, target.astype(int)).predict_proba(Z_new)[:, 1]
+    return clone(model).fit(Z, target).predict(Z_new)

@@ -1,0 +1,106 @@
+"""Checks of what users pass in: one sentence that says what was wrong and what is allowed."""
+
+import numbers
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_array, column_or_1d
+
+
+def check_covariates(X):
+    """X as a float array with at least two finite columns."""
+    if isinstance(X, pd.DataFrame):
+        wrong = [c for c in X.columns if not pd.api.types.is_numeric_dtype(X[c])]
+        if wrong:
+            raise ValueError(
+                f"X must be numeric, got the non-numeric columns {wrong}; encode them first."
+            )
+    try:
+        X = check_array(X, dtype=np.float64, ensure_all_finite=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must be a numeric table of two dimensions: {error}") from None
+    if X.shape[1] < 2:
+        raise ValueError(f"X must have at least 2 columns, got {X.shape[1]}.")
+    _check_finite(X, "X")
+    return X
+
+
+def check_vector(values, name, n_samples):
+    """A finite, varying numeric vector as long as X."""
+    try:
+        vector = column_or_1d(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be one numeric value a row: {error}") from None
+    if len(vector) != n_samples:
+        raise ValueError(f"{name} must have one value a row of X ({n_samples}), got {len(vector)}.")
+    _check_finite(vector, name)
+    if np.ptp(vector) == 0:
+        raise ValueError(f"{name} must vary, got the single value {vector[0]:g} in every row.")
+    return vector
+
+
+def check_treatment(values, n_samples):
+    """The treatment, and whether it is binary."""
+    treatment = check_vector(values, "treatment", n_samples)
+    levels = np.unique(treatment)
+    if len(levels) == 2 and not np.array_equal(levels, [0, 1]):
+        raise ValueError(
+            f"a treatment with two values must be coded 0/1, got {levels[0]:g} and {levels[1]:g}."
+        )
+    return treatment, len(levels) == 2
+
+
+def check_identified(X, treatment):
+    """Refuse a treatment that is a linear function of X: nothing of it is left to learn from."""
+    centred = treatment - treatment.mean()
+    design = np.column_stack([np.ones(len(X)), X])
+    if len(X) <= design.shape[1]:
+        return  # with fewer rows than columns a perfect fit says nothing
+    coefficients, *_ = np.linalg.lstsq(design, treatment, rcond=None)
+    if np.sum((treatment - design @ coefficients) ** 2) < 1e-10 * np.sum(centred**2):
+        raise ValueError(
+            "X must not determine the treatment, but a linear function of X equals it in every row; "
+            "is the treatment, or a copy of it, among the columns?"
+        )
+
+
+def check_folds(n_folds, treatment, binary):
+    """A number of folds that leaves every fold rows of both arms, with one more to validate."""
+    check_integer(n_folds, "n_folds", 2)
+    if binary:
+        smallest = int(min(treatment.sum(), (1 - treatment).sum()))
+        if n_folds > smallest:
+            raise ValueError(
+                f"n_folds must be at most the size of the smallest arm ({smallest}), got {n_folds}."
+            )
+    if len(treatment) < 4 * n_folds:
+        raise ValueError(
+            f"X must have at least 4 rows a fold ({4 * n_folds} for n_folds={n_folds}), "
+            f"got {len(treatment)}."
+        )
+
+
+def check_integer(value, name, least):
+    """An integer of at least ``least``."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}.")
+
+
+def check_number(value, name, low, high):
+    """A real number in the closed interval from ``low`` to ``high``."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}.")
+
+
+def check_option(value, name, options):
+    """One of the options."""
+    if value not in options:
+        raise ValueError(f"{name} must be one of {tuple(options)}, got {value!r}.")
+
+
+def _check_finite(values, name):
+    for what, bad in (("NaN", np.isnan(values)), ("infinite", np.isinf(values))):
+        if bad.any():
+            raise ValueError(
+                f"{name} must be finite, got {int(bad.sum())} {what} values; impute or drop them."
+            )
