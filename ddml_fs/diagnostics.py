@@ -20,8 +20,8 @@ def roles_table(strength, names):
     Returns
     -------
     roles : DataFrame
-        Columns "confounder", "treatment" and "outcome", the largest entry being 1, and "role", the
-        largest of the three, or "none" below a tenth of the largest entry.
+        Columns "confounder", "treatment" and "outcome", the largest entry being 1, and "role":
+        the first of the three that reaches a tenth, or "none".
     """
     to_T, to_Y = np.hypot(strength[:, 0], strength[:, 1]), np.hypot(strength[:, 0], strength[:, 2])
     both = np.minimum(to_T, to_Y)
@@ -29,7 +29,8 @@ def roles_table(strength, names):
         {"confounder": both, "treatment": to_T - both, "outcome": to_Y - both}, index=list(names)
     )
     table = table / max(table.to_numpy().max(), 1e-12)
-    table["role"] = table.idxmax(axis=1).where(table.max(axis=1) >= 0.1, "none")
+    acts = table >= 0.1
+    table["role"] = acts.idxmax(axis=1).where(acts.any(axis=1), "none")
     return table
 
 

@@ -1,12 +1,9 @@
 """DDML: the effect of one treatment."""
 
 import warnings
-from collections.abc import Callable
-from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
@@ -21,6 +18,7 @@ from ddml_fs.engine.objective import OUTCOMES, Weights
 from ddml_fs.engine.plan import Problem, draw_seed, make_folds
 from ddml_fs.engine.run import Settings, run
 from ddml_fs.engine.train import Schedule
+from ddml_fs.progress import epoch_bar
 from ddml_fs.validation import (
     check_covariates,
     check_folds,
@@ -209,7 +207,7 @@ class DDML(BaseEstimator):
         check_identified(X, treatment)
 
         problems = self._plan(y, treatment, binary)
-        with _progress(self.verbose, settings.epochs) as progress:
+        with epoch_bar(self.verbose, settings.epochs) as progress:
             solutions = run(
                 problems,
                 X,
@@ -309,8 +307,8 @@ class DDML(BaseEstimator):
         left = unexplained_share(v, treatment)
         if left < 0.01:
             warnings.warn(
-                f"X predicts the treatment almost perfectly ({left:.2%} of its variance is left), so "
-                "the effect rests on next to nothing; drop covariates that only encode the treatment.",
+                f"X predicts the treatment almost perfectly ({left:.2%} of its variance is left): "
+                "the effect rests on next to nothing; drop columns that only encode the treatment.",
                 stacklevel=4,
             )
         clipped = self._share_clipped()
@@ -381,9 +379,9 @@ class DDML(BaseEstimator):
         -------
         diagnostics : Series
             ``unexplained_share`` of the treatment's variance; for a binary treatment the range of
-            the propensities and the share beyond the clip; ``abs_corr_v_u``; held-out losses of both
-            nuisances (cross-entropy or mean squared error) and of a constant in their place; and
-            the mean number of inputs behind open gates.
+            the propensities and the share beyond the clip; ``abs_corr_v_u``; held-out losses of
+            both nuisances (cross-entropy or mean squared error) and of a constant in their place;
+            and the mean number of inputs behind open gates.
         """
         check_is_fitted(self)
         v, u = self.residuals_["v"], self.residuals_["u"]
@@ -405,7 +403,7 @@ def _cross_fitted(problems, solutions, n_samples):
     """Held-out predictions of all rows, from those of the folds."""
     names = ["m", "g"] + (["mu_0", "mu_1"] if solutions[0].mu is not None else [])
     hat = {name: np.empty(n_samples) for name in names}
-    for problem, solution in zip(problems, solutions):
+    for problem, solution in zip(problems, solutions, strict=True):
         rows = problem.fold.hold
         hat["m"][rows], hat["g"][rows] = solution.m, solution.g
         if solution.mu is not None:
@@ -416,16 +414,3 @@ def _cross_fitted(problems, solutions, n_samples):
 def _get_feature_names_or_default(estimator):
     names = getattr(estimator, "feature_names_in_", None)
     return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else list(names)
-
-
-@contextmanager
-def _progress(verbose, n_epochs):
-    """A callable that moves a progress bar by one epoch, or None."""
-    if not verbose:
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns) as bar:
-        task = bar.add_task("DDML", total=n_epochs)
-        advance: Callable = bar.advance
-        yield lambda: advance(task)

@@ -59,8 +59,8 @@ def check_identified(X, treatment):
     coefficients, *_ = np.linalg.lstsq(design, treatment, rcond=None)
     if np.sum((treatment - design @ coefficients) ** 2) < 1e-10 * np.sum(centred**2):
         raise ValueError(
-            "X must not determine the treatment, but a linear function of X equals it in every row; "
-            "is the treatment, or a copy of it, among the columns?"
+            "X must not determine the treatment, but a linear function of X equals it in every "
+            "row; is the treatment, or a copy of it, among the columns?"
         )
 
 

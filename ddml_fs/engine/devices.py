@@ -18,7 +18,7 @@ def resolve_device(device="auto"):
             return torch.device(device)
         except RuntimeError:
             raise ValueError(
-                f"device must be 'auto' or a torch device such as 'cpu' or 'cuda:0', got {device!r}."
+                f"device must be 'auto' or a torch device such as 'cpu' or 'cuda', got {device!r}."
             ) from None
     if torch.cuda.is_available():
         return torch.device("cuda")

@@ -92,24 +92,25 @@ class RandomFeatures:
         Latents of a role.
     n_features : int
         Features a role, m.
-    device : torch.device
+    like : Tensor
+        Gives device and dtype.
     """
 
-    def __init__(self, seeds, Z, n_features, device):
+    def __init__(self, seeds, Z, n_features, like):
         omega, phase = [], []
         for seed in seeds:
             generator = torch.Generator().manual_seed(seed)
             blocks = torch.randn(3, Z, n_features, generator=generator) / math.sqrt(Z)
             omega.append(torch.block_diag(*blocks))
             phase.append(2 * math.pi * torch.rand(1, 3 * n_features, generator=generator))
-        self.omega = torch.stack(omega).mT.contiguous().to(device)  # (P, 3m, 3Z)
-        self.phase = torch.stack(phase).mT.contiguous().to(device)  # (P, 3m, 1)
+        self.omega = torch.stack(omega).mT.contiguous().to(like)  # (P, 3m, 3Z)
+        self.phase = torch.stack(phase).mT.contiguous().to(like)  # (P, 3m, 1)
         between = torch.ones(3, 3).triu(1)  # the pairs (c, t), (c, y), (t, y)
         pairs = between.repeat_interleave(n_features, 0).repeat_interleave(n_features, 1)
-        self.pairs = (2 / n_features * pairs).to(device)  # (3m, 3m)
+        self.pairs = (2 / n_features * pairs).to(like)  # (3m, 3m)
 
     def hsic_loss(self, Z: Tensor):
-        """L_dis, Eq. 11: the three HSICs, as squared covariances of the features of Z (P, B, 3Z)."""
+        """L_dis, Eq. 11: the three HSICs, as squared covariances of features of Z (P, B, 3Z)."""
         features = torch.cos(torch.baddbmm(self.phase, self.omega, standardise(Z.mT)))
         mean = features.mean(-1, keepdim=True)
         # Covariances (P, 3m, 3m) of all features, of which those between two roles count.

@@ -54,14 +54,25 @@ def encode(x, W_1, b_1, W_2, b_2):
 class Stacked(nn.Module):
     """Weights with a problem axis: (P, in, out), or (G, in, p, out) in a shared first layer."""
 
-    G: int
-    p: int
-    P: int
+    W_1: Tensor
+    b_1: Tensor
+    W_2: Tensor
+    b_2: Tensor
+
+    def __init__(self, stack):
+        super().__init__()
+        self.G, self.p, self.P = stack.G, stack.p, stack.P
+        self.kind = {"device": stack.device, "dtype": stack.dtype}
+
+    def place(self, value):
+        """A tensor as the stack holds its own."""
+        return value.contiguous().to(**self.kind)
 
     def set_weight(self, name, value, mask=None):
         """Register a weight that stays inside the mask."""
-        weight = nn.Parameter(value.contiguous())
+        weight = nn.Parameter(self.place(value))
         if mask is not None:
+            mask = self.place(mask)
             weight.register_hook(lambda gradient: gradient * mask)
         self.register_parameter(name, weight)
 
@@ -93,19 +104,17 @@ class Heads(Stacked):
     """
 
     def __init__(self, stack, generators, sizes, reads=HEADS):
-        super().__init__()
-        self.G, self.p, self.P = stack.G, stack.p, stack.P
+        super().__init__(stack)
         H, Z = sizes.H, sizes.Z
         read = torch.tensor(reads).float().T  # (3, 2)
         mask_1 = read.repeat_interleave(Z, 0).repeat_interleave(H, 1)  # (3Z, 2H)
         mask_2 = torch.block_diag(*[torch.ones(H, 1)] * 2)  # (2H, 2)
         W_1 = torch.stack([draw(g, mask_1, 2 * Z) for g in generators])
         W_2 = torch.stack([draw(g, mask_2, H) for g in generators])
-        device = stack.device
-        self.set_weight("W_1", W_1.to(device), mask_1.to(device))
-        self.set_weight("b_1", torch.zeros(self.P, 1, 2 * H, device=device))
-        self.set_weight("W_2", W_2.to(device), mask_2.to(device))
-        self.set_weight("b_2", torch.zeros(self.P, 1, 2, device=device))
+        self.set_weight("W_1", W_1, mask_1)
+        self.set_weight("b_1", torch.zeros(self.P, 1, 2 * H))
+        self.set_weight("W_2", W_2, mask_2)
+        self.set_weight("b_2", torch.zeros(self.P, 1, 2))
 
     def forward(self, Z: Tensor):
         """The two outputs, each (P, B), from the latents (P, B, 3Z)."""
@@ -130,28 +139,27 @@ class Network(Stacked):
     """
 
     def __init__(self, stack, keep, sizes):
-        super().__init__()
-        self.G, self.p, self.P, self.keep = stack.G, stack.p, stack.P, keep
+        super().__init__(stack)
+        self.keep = keep
         H, Z = sizes.H, sizes.Z
         generators = [torch.Generator().manual_seed(q.seed) for q in stack.problems]
         mask_2 = torch.block_diag(*[torch.ones(H, Z)] * 3)  # (3H, 3Z)
         W_1 = torch.stack(
             [
                 draw(g, k[:, None].expand(-1, 3 * H), max(1, int(k.sum())))[stack.columns]
-                for g, k in zip(generators, keep)
+                for g, k in zip(generators, keep, strict=True)
             ]
         )
         W_2 = torch.stack([draw(g, mask_2, H) for g in generators])
-        device = stack.device
         # The problems of a fold stand side by side, so that the first layer is one product.
         W_1 = W_1.unflatten(0, (self.G, self.p)).transpose(1, 2)  # (G, D, p, 3H)
         mask_1 = keep[:, stack.columns].unflatten(0, (self.G, self.p)).transpose(1, 2)[..., None]
-        self.set_weight("W_1", W_1.to(device), mask_1.float().to(device))
-        self.set_weight("b_1", torch.zeros(self.G, 1, self.p, 3 * H, device=device))
-        self.set_weight("W_2", W_2.to(device), mask_2.to(device))
-        self.set_weight("b_2", torch.zeros(self.P, 1, 3 * Z, device=device))
+        self.set_weight("W_1", W_1, mask_1)
+        self.set_weight("b_1", torch.zeros(self.G, 1, self.p, 3 * H))
+        self.set_weight("W_2", W_2, mask_2)
+        self.set_weight("b_2", torch.zeros(self.P, 1, 3 * Z))
         self.Psi = Heads(stack, generators, sizes)
-        self.register_buffer("theta_0", torch.zeros(self.P, 1, 1, device=device))
+        self.register_buffer("theta_0", self.place(torch.zeros(self.P, 1, 1)))
 
     def Phi(self, x: Tensor):
         """The latents (P, B, 3Z) of rows x (G, B, D), see :func:`encode`."""
@@ -164,7 +172,7 @@ class Network(Stacked):
 
     @torch.no_grad()
     def shrink_rows(self, by):
-        """Proximal step of the group lasso: shorten each input's row of each role by ``by`` (3,)."""
+        """Proximal step of the group lasso: shorten each input's row of a role by ``by`` (3,)."""
         rows = self.W_1.unflatten(-1, (3, -1))  # (G, D, p, 3, H)
         norm = rows.norm(dim=-1, keepdim=True).clamp(min=1e-12)
         rows.mul_((1 - by[:, None] / norm).clamp(min=0))

@@ -65,14 +65,14 @@ class Objective:
     def __init__(self, net, stack, sizes, weights, memory=50):
         self.net, self.binary, self.weights, self.memory = net, stack.binary, weights, memory
         self.coupled = weights.outcome == "coupled"
-        self.moments = torch.zeros(2, stack.P, device=stack.device)
+        self.moments = torch.zeros(2, stack.P).to(stack.X)
         self.n_batches = 0
         if weights.lambda_dis:
             seeds = [q.seed + 1 for q in stack.problems]
-            self.features = RandomFeatures(seeds, sizes.Z, weights.n_features, stack.device)
+            self.features = RandomFeatures(seeds, sizes.Z, weights.n_features, stack.X)
 
     def forward(self, batch):
-        """T_raw, T_pre, Y_pre and Y's rest after Ψ_Y, all (P, B), and Z (P, B, 3Z)."""
+        """The latents Z (P, B, 3Z), and T_raw, T_pre and Y_raw, all (P, B)."""
         Z = self.net.Phi(batch.x)
         T_raw, Y_raw = self.net.Psi(Z)
         return Z, T_raw, to_treatment(T_raw, self.binary), Y_raw
@@ -118,5 +118,6 @@ class Objective:
 
     def validate(self, batch, weight):
         """L_sup of validation rows, (P,); penalties are no part of it."""
-        loss_T, loss_Y = supervised_loss(*self.errors(batch), self.binary, weight)
+        errors_T, errors_Y = self.errors(batch)
+        loss_T, loss_Y = supervised_loss(errors_T, errors_Y, self.binary, weight)
         return loss_T + loss_Y

@@ -129,10 +129,10 @@ def group_by_shape(problems, batch_size="auto"):
     stacks : list of lists of int
         Positions in ``problems``; in each list the problems of one fold stand side by side.
     """
-    by_fold = defaultdict(list)
+    by_fold: dict = defaultdict(list)
     for i, problem in enumerate(problems):
         by_fold[id(problem.fold)].append(i)
-    by_shape = defaultdict(list)
+    by_shape: dict = defaultdict(list)
     for members in by_fold.values():
         n_fit = len(problems[members[0]].fold.fit)
         B = batch_size_for(n_fit, batch_size)

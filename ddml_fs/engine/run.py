@@ -32,6 +32,8 @@ class Settings:
         Standard errors of validation loss that closing a gate may cost.
     batch_size : int or "auto"
         Rows of a batch.
+    dtype : torch.dtype
+        Of the networks; double precision serves tests.
     """
 
     sizes: Sizes = field(default_factory=Sizes)
@@ -42,6 +44,7 @@ class Settings:
     final: Schedule = field(default_factory=lambda: Schedule(epochs=40, peak=2e-2))
     slack: float = 2.5
     batch_size: int | str = "auto"
+    dtype: torch.dtype = torch.float32
 
     @property
     def epochs(self):
@@ -60,7 +63,7 @@ class Encoder:
 
     def __call__(self, X):
         """Zc, Zt and Zy, each an array (N, Z), of rows X (N, D)."""
-        x = torch.as_tensor(np.asarray(X, dtype=np.float32))[:, self.columns]
+        x = torch.tensor(np.asarray(X), dtype=self.mean.dtype)[:, self.columns]
         Z = encode(((x - self.mean) / self.sd)[None], *self.weights)[0]
         return tuple(z.numpy() for z in Z.chunk(3, -1))
 
@@ -126,12 +129,14 @@ def run(
     solutions : list of Solution
         In the order of ``problems``.
     """
-    X = torch.as_tensor(np.asarray(X, dtype=np.float32))
+    X = torch.tensor(np.asarray(X), dtype=settings.dtype)
     solutions: dict[int, Solution] = {}
     for members in group_by_shape(problems, settings.batch_size):
-        stack = Stack([problems[i] for i in members], X, device, settings.batch_size)
+        stack = Stack(
+            [problems[i] for i in members], X, device, settings.batch_size, settings.dtype
+        )
         solved = solve(stack, settings, nuisance, per_arm, n_jobs, progress)
-        solutions.update(zip(members, solved))
+        solutions.update(zip(members, solved, strict=True))
     return [solutions[i] for i in range(len(problems))]
 
 

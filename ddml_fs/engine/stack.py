@@ -29,14 +29,16 @@ class Stack:
     problems : list of Problem
         Fold by fold, as :func:`ddml_fs.engine.plan.group_by_shape` orders them.
     X : Tensor of shape (N, D)
-        All rows on the CPU, as float32.
+        All rows, on the CPU.
     device : torch.device
         Where batches are made.
     batch_size : int or "auto"
         Rows of a batch.
+    dtype : torch.dtype
+        Of all tensors, and so of the networks.
     """
 
-    def __init__(self, problems, X, device="cpu", batch_size="auto"):
+    def __init__(self, problems, X, device="cpu", batch_size="auto", dtype=torch.float32):
         self.problems = problems
         self.folds = list({id(q.fold): q.fold for q in problems}.values())
         self.G, self.p = len(self.folds), len(problems) // len(self.folds)
@@ -44,18 +46,18 @@ class Stack:
         n_fit = len(self.folds[0].fit)
         self.B = batch_size_for(n_fit, batch_size)
         self.steps = n_fit // self.B
-        self.device = torch.device(device)
+        self.device, self.dtype = torch.device(device), dtype
 
         T, t_index = _unique_vectors([_vector(q.treatment, X) for q in problems])
         Y, y_index = _unique_vectors([q.outcome for q in problems])
         binary = np.array([q.binary for q in problems])
         x_scale = [_mean_sd(X[f.fit].double(), 0) for f in self.folds]
-        t_scale = [_mean_sd(T[i, q.fold.fit], -1) for q, i in zip(problems, t_index)]
-        y_scale = [_mean_sd(Y[i, q.fold.fit], -1) for q, i in zip(problems, y_index)]
-        t_scale = [(0.0, 1.0) if b else scale for b, scale in zip(binary, t_scale)]
+        t_scale = [_mean_sd(T[i, q.fold.fit], -1) for q, i in zip(problems, t_index, strict=True)]
+        y_scale = [_mean_sd(Y[i, q.fold.fit], -1) for q, i in zip(problems, y_index, strict=True)]
+        t_scale = [(0.0, 1.0) if b else scale for b, scale in zip(binary, t_scale, strict=True)]
 
         self.t_index, self.y_index = (i[:, None].to(self.device) for i in (t_index, y_index))
-        self.X, self.T, self.Y = (a.float().to(self.device) for a in (X, T, Y))
+        self.X, self.T, self.Y = (a.to(self.device, dtype) for a in (X, T, Y))
         self.x_mean, self.x_sd = self._columns(x_scale, (self.G, 1, self.D))
         self.t_mean, self.t_sd = self._columns(t_scale, (self.P, 1))
         self.y_mean, self.y_sd = self._columns(y_scale, (self.P, 1))
@@ -65,7 +67,7 @@ class Stack:
 
     def _columns(self, scales, shape):
         pairs = ([torch.as_tensor(s[k]) for s in scales] for k in (0, 1))
-        return [torch.stack(a).reshape(shape).float().to(self.device) for a in pairs]
+        return [torch.stack(a).reshape(shape).to(self.device, self.dtype) for a in pairs]
 
     def _covariates(self):
         """Inputs that a problem may read, (P, D): all columns but its own treatment."""
@@ -106,7 +108,7 @@ class Stack:
                 torch.as_tensor(f.fit)[torch.randperm(len(f.fit), generator=g)][
                     : self.steps * self.B
                 ]
-                for f, g in zip(self.folds, generators)
+                for f, g in zip(self.folds, generators, strict=True)
             ]
         )
         for rows in order.to(self.device).split(self.B, 1):
@@ -129,9 +131,8 @@ class Stack:
         parts = [getattr(f, part) for f in self.folds]
         n = max(len(r) for r in parts)
         rows = np.stack([np.concatenate([r, np.full(n - len(r), r[0])]) for r in parts])
-        weight = np.stack([np.arange(n) < len(r) for r in parts])
-        weight = torch.as_tensor(weight).float().repeat_interleave(self.p, 0)
-        return torch.as_tensor(rows), weight.to(self.device)
+        own = torch.as_tensor(np.stack([np.arange(n) < len(r) for r in parts]))
+        return torch.as_tensor(rows), own.repeat_interleave(self.p, 0).to(self.device, self.dtype)
 
     def unscale_T(self, T):
         """Treatments (P, n) on their own scale."""
@@ -150,7 +151,7 @@ def _unique_vectors(vectors):
     """Stack the distinct vectors, and say which one each problem reads."""
     first: dict = {}
     keys = [(v.__array_interface__["data"][0], v.strides) for v in vectors]
-    for key, vector in zip(keys, vectors):
+    for key, vector in zip(keys, vectors, strict=True):
         first.setdefault(key, vector)
     place = {key: i for i, key in enumerate(first)}
     stacked = torch.from_numpy(np.stack([np.asarray(v, dtype=np.float64) for v in first.values()]))

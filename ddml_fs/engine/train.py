@@ -98,14 +98,14 @@ def train(model, objective, stack, schedule, progress=None):
     optimizer = make_optimizer(model, schedule)
     prices = None
     if schedule.lasso:
-        prices = schedule.lasso * torch.tensor(ROLE_PRICES, device=stack.device)
+        prices = schedule.lasso * torch.tensor(ROLE_PRICES).to(stack.X)
     generators = stack.generators()
     rows, weight = stack.rows("valid")
     valid = stack.batch(rows)
 
     n_steps, step = schedule.epochs * stack.steps, 0
-    best = torch.full((stack.P,), math.inf, device=stack.device)
-    stale = torch.zeros(stack.P, device=stack.device)
+    best = torch.full((stack.P,), math.inf).to(stack.X)
+    stale = torch.zeros(stack.P).to(stack.X)
     kept, current = model.snapshot(), dict(model.state_dict())
     for _ in range(schedule.epochs):
         for batch in stack.epoch(generators):

@@ -1,0 +1,55 @@
+"""What DDML is measured against wherever the package shows itself: naive contrasts, plain DML."""
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.model_selection import KFold, cross_val_predict
+
+from ddml_fs.engine.losses import residuals
+from ddml_fs.inference import Estimate, partially_linear
+
+
+def naive_difference(y, treatment):
+    """The slope of y on the treatment alone; for a 0/1 treatment, the difference of means.
+
+    Examples
+    --------
+    >>> round(naive_difference(np.array([1.0, 2, 5, 6]), np.array([0.0, 0, 1, 1])).theta, 6)
+    4.0
+    """
+    v, e = treatment - treatment.mean(), y - y.mean()
+    return partially_linear(v, e)
+
+
+def plain_dml(X, y, treatment, models=None, n_folds=5, random_state=None) -> Estimate:
+    """Partially linear DML: cross-fitted nuisances on all covariates, residual on residual.
+
+    Parameters
+    ----------
+    X, y, treatment : arrays
+    models : pair of estimators, optional
+        For treatment and outcome; histogram gradient boosting unless given.
+    n_folds : int
+    random_state : int, optional
+        Seed of the split and of the boosting.
+
+    Returns
+    -------
+    estimate : Estimate
+    """
+    if models is None:
+        binary = len(np.unique(treatment)) == 2
+        kind = HistGradientBoostingClassifier if binary else HistGradientBoostingRegressor
+        models = (
+            kind(random_state=random_state),
+            HistGradientBoostingRegressor(random_state=random_state),
+        )
+    folds = KFold(n_folds, shuffle=True, random_state=random_state)
+
+    def held_out(model, target):
+        if is_classifier(model):
+            return cross_val_predict(model, X, target, cv=folds, method="predict_proba")[:, 1]
+        return cross_val_predict(model, X, target, cv=folds)
+
+    m, g = held_out(models[0], treatment), held_out(models[1], y)
+    return partially_linear(*residuals(treatment, m, y, g))

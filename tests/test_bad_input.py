@@ -1,0 +1,157 @@
+"""Bad input gets one sentence that says what was wrong, what was got and what is allowed."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from ddml_fs import DDML
+
+N = 200
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, 4))
+    t = (X[:, 0] + rng.standard_normal(N) > 0).astype(float)
+    return {"X": X, "y": X[:, 0] + t + rng.standard_normal(N), "treatment": t}
+
+
+def bad(data, **changes):
+    new = {k: np.array(v, dtype=float) for k, v in data.items()}
+    for name, change in changes.items():
+        new[name] = change(new[name])
+    return new
+
+
+def set_at(value):
+    def change(a):
+        a.flat[3] = value
+        return a
+
+    return change
+
+
+CASES = {
+    "NaN in X": (dict(X=set_at(np.nan)), r"X must be finite, got 1 NaN"),
+    "infinite X": (dict(X=set_at(np.inf)), r"X must be finite, got 1 infinite"),
+    "NaN in y": (dict(y=set_at(np.nan)), r"y must be finite, got 1 NaN"),
+    "NaN in treatment": (dict(treatment=set_at(np.nan)), r"treatment must be finite, got 1 NaN"),
+    "constant treatment": (
+        dict(treatment=lambda t: t * 0 + 1),
+        r"treatment must vary, .* value 1 ",
+    ),
+    "constant y": (dict(y=lambda y: y * 0), r"y must vary, got the single value 0"),
+    "two values not 0/1": (dict(treatment=lambda t: t + 1), r"coded 0/1, got 1 and 2"),
+    "treatment among X": (
+        dict(treatment=lambda t: np.arange(N) * 1.0, X=lambda X: np.c_[X, np.arange(N) * 2.0 + 1]),
+        r"X must not determine the treatment",
+    ),
+    "short y": (dict(y=lambda y: y[:-1]), r"y must have one value a row of X \(200\), got 199"),
+    "short treatment": (dict(treatment=lambda t: t[:-2]), r"treatment must have .* got 198"),
+    "one column": (dict(X=lambda X: X[:, :1]), r"X must have at least 2 columns, got 1"),
+    "flat X": (dict(X=lambda X: X[:, 0]), r"X must be a numeric table of two dimensions"),
+    "matrix y": (dict(y=lambda y: np.c_[y, y]), r"y must be one numeric value a row"),
+}
+
+
+@pytest.mark.parametrize("case", list(CASES))
+def test_bad_data(data, case):
+    changes, message = CASES[case]
+    with pytest.raises(ValueError, match=message):
+        DDML().fit(**bad(data, **changes))
+
+
+def test_non_numeric_column(data):
+    frame = pd.DataFrame(data["X"], columns=list("abcd"))
+    frame["town"] = "York"
+    with pytest.raises(ValueError, match=r"non-numeric columns \['town'\]"):
+        DDML().fit(frame, data["y"], treatment=data["treatment"])
+
+
+def test_more_folds_than_the_smallest_arm(data):
+    data["treatment"] = np.r_[np.ones(3), np.zeros(N - 3)]
+    with pytest.raises(ValueError, match=r"at most the size of the smallest arm \(3\), got 5"):
+        DDML().fit(**data)
+
+
+def test_too_few_rows(data):
+    few = {k: np.r_[v[:6], v[-6:]] for k, v in data.items()}
+    few["treatment"] = np.arange(12) % 2.0
+    with pytest.raises(ValueError, match=r"at least 4 rows a fold \(20 for n_folds=5\), got 12"):
+        DDML().fit(**few)
+
+
+OPTIONS = {
+    "score": "plr",
+    "target": "late",
+    "outcome": "both",
+    "orthogonality": "none",
+    "nuisance": "gbm",
+    "n_folds": 1,
+    "n_repeats": 0,
+    "hidden": 2.5,
+    "epochs": 0,
+    "lambda_dis": -1.0,
+    "valid_share": 0.9,
+    "clip": 0.6,
+    "batch_size": "big",
+    "device": "abacus",
+}
+
+
+@pytest.mark.parametrize("name", list(OPTIONS))
+def test_bad_options(data, name):
+    with pytest.raises(ValueError, match=rf"{name}.*must be .*got"):
+        DDML(**{name: OPTIONS[name]}).fit(**data)
+
+
+def test_outcome_needs_a_regressor(data):
+    with pytest.raises(ValueError, match="must be a regressor"):
+        DDML(LogisticRegression()).fit(**data)
+    with pytest.raises(ValueError, match="pair"):
+        DDML((LinearRegression(),) * 3).fit(**data)
+    with pytest.raises(ValueError, match="scikit-learn estimators"):
+        DDML(("rf", "rf")).fit(**data)
+
+
+def test_scores_that_do_not_fit_the_treatment(data):
+    continuous = {**data, "treatment": data["X"][:, 1] + np.linspace(0, 1, N) ** 2}
+    with pytest.raises(ValueError, match="needs a 0/1 treatment"):
+        DDML(score="interactive").fit(**continuous)
+    with pytest.raises(ValueError, match="target='att' needs score='interactive'"):
+        DDML(target="att").fit(**data)
+
+
+def test_treatment_is_keyword_only(data):
+    with pytest.raises(TypeError):
+        DDML().fit(data["X"], data["y"], data["treatment"])
+
+
+def test_almost_perfectly_predicted_treatment_warns(data):
+    """A smooth bend of a column is no linear function of X, but leaves nothing to learn from."""
+    X = data["X"]
+    treatment = np.tanh(X[:, 0]) + 1e-3 * np.random.default_rng(1).standard_normal(N)
+    X = np.c_[X, np.tanh(X[:, 0]) * 3 + 0.01 * X[:, 1] ** 2]
+    with pytest.warns(UserWarning, match="predicts the treatment almost perfectly"):
+        DDML(random_state=0).fit(X, data["y"], treatment=treatment)
+
+
+def test_clipped_propensities_warn(data):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 3))
+    t = (8 * X[:, 0] + rng.logistic(size=600) > 0).astype(float)
+    y = X[:, 1] + t + rng.standard_normal(600)
+    with pytest.warns(UserWarning, match=r"% of the propensities were clipped to \[0.05, 0.95\]"):
+        DDML(score="interactive", clip=0.05, random_state=0).fit(X, y, treatment=t)
+
+
+def test_constant_column_is_harmless(data):
+    data["X"] = np.c_[data["X"], np.ones(N)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = DDML(random_state=0, epochs=5).fit(**data)
+    assert np.isfinite(model.effect_)
