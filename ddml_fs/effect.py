@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ddml_fs import inference
 from ddml_fs.diagnostics import nuisance_gain, roles_table, unexplained_share
@@ -15,8 +15,8 @@ from ddml_fs.engine.losses import ORTHOGONALITY, residuals
 from ddml_fs.engine.network import Sizes
 from ddml_fs.engine.nuisance import check_nuisance
 from ddml_fs.engine.objective import OUTCOMES, Weights
-from ddml_fs.engine.plan import Problem, draw_seed, make_folds
-from ddml_fs.engine.run import Settings, run
+from ddml_fs.engine.plan import Problem, draw_seed, group_by_shape, make_folds
+from ddml_fs.engine.run import Settings, cross_fitted, run
 from ddml_fs.engine.train import Schedule
 from ddml_fs.progress import epoch_bar
 from ddml_fs.validation import (
@@ -192,10 +192,8 @@ class DDML(BaseEstimator):
         self : DDML
         """
         settings = self._settings()
-        _check_feature_names(self, X, reset=True)
         index = X.index if isinstance(X, pd.DataFrame) else None
-        X = check_covariates(X)
-        self.n_features_in_ = X.shape[1]
+        X = self._covariates(X, reset=True)
         y = check_vector(y, "y", len(X))
         treatment, binary = check_treatment(treatment, len(X))
         if self.score == "interactive" and not binary:
@@ -207,7 +205,8 @@ class DDML(BaseEstimator):
         check_identified(X, treatment)
 
         problems = self._plan(y, treatment, binary)
-        with epoch_bar(self.verbose, settings.epochs) as progress:
+        n_stacks = len(group_by_shape(problems, self.batch_size))
+        with epoch_bar(self.verbose, n_stacks * settings.epochs) as progress:
             solutions = run(
                 problems,
                 X,
@@ -220,6 +219,12 @@ class DDML(BaseEstimator):
             )
         self._combine(problems, solutions, y, treatment, binary, index)
         return self
+
+    def _covariates(self, X, reset):
+        """X as an array; its names and width are noted, or compared with those of ``fit``."""
+        values = check_covariates(X)
+        validate_data(self, X=X, reset=reset, skip_check_array=True)
+        return values
 
     def _settings(self):
         """The engine's settings, checked."""
@@ -276,7 +281,7 @@ class DDML(BaseEstimator):
         splits = []
         for r in range(self.n_repeats):
             part = slice(r * self.n_folds, (r + 1) * self.n_folds)
-            hat = _cross_fitted(problems[part], solutions[part], len(y))
+            hat = cross_fitted(problems[part], solutions[part], len(y))
             v, e = residuals(treatment, hat["m"], y, hat["g"])
             if self.score == "interactive":
                 m = np.clip(hat["m"], self.clip, 1 - self.clip)
@@ -296,7 +301,7 @@ class DDML(BaseEstimator):
         self.influence_ = estimate.influence
         self.residuals_ = pd.DataFrame({"v": v, "e": e, "u": e - self.effect_ * v}, index=index)
         self.nuisances_ = pd.DataFrame(hat, index=index)
-        names = _get_feature_names_or_default(self)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         self.roles_ = roles_table(np.mean([s.strength for s in solutions], 0), names)
         self._encoder = min(solutions, key=lambda s: s.valid_loss).encoder
         self._inputs_kept = float(np.mean([s.keep.sum() for s in solutions]))
@@ -365,11 +370,7 @@ class DDML(BaseEstimator):
             ``Zc``, ``Zt`` and ``Zy``, each an array of shape (n_samples, latent).
         """
         check_is_fitted(self)
-        _check_feature_names(self, X, reset=False)
-        X = check_covariates(X)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X must have {self.n_features_in_} columns, got {X.shape[1]}.")
-        Zc, Zt, Zy = self._encoder(X)
+        Zc, Zt, Zy = self._encoder(self._covariates(X, reset=False))
         return Bunch(Zc=Zc, Zt=Zt, Zy=Zy)
 
     def diagnostics(self):
@@ -397,20 +398,3 @@ class DDML(BaseEstimator):
         rows["outcome_loss"], rows["outcome_loss_constant"] = loss
         rows["inputs_kept"] = self._inputs_kept
         return pd.Series(rows, name="value")
-
-
-def _cross_fitted(problems, solutions, n_samples):
-    """Held-out predictions of all rows, from those of the folds."""
-    names = ["m", "g"] + (["mu_0", "mu_1"] if solutions[0].mu is not None else [])
-    hat = {name: np.empty(n_samples) for name in names}
-    for problem, solution in zip(problems, solutions, strict=True):
-        rows = problem.fold.hold
-        hat["m"][rows], hat["g"][rows] = solution.m, solution.g
-        if solution.mu is not None:
-            hat["mu_0"][rows], hat["mu_1"][rows] = solution.mu
-    return hat
-
-
-def _get_feature_names_or_default(estimator):
-    names = getattr(estimator, "feature_names_in_", None)
-    return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else list(names)

@@ -15,3 +15,4 @@ def epoch_bar(verbose, n_epochs):
     with Progress(*columns) as bar:
         task = bar.add_task("DDML", total=n_epochs)
         yield lambda: bar.advance(task)
+        bar.update(task, completed=n_epochs)  # problems that stopped early leave epochs over

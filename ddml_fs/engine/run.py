@@ -197,3 +197,27 @@ def _encoder(net, stack, i):
         stack.x_sd[g, 0, read].cpu(),
         tuple(w.detach().clone().cpu() for w in weights),
     )
+
+
+def cross_fitted(problems, solutions, n_samples):
+    """Held-out predictions of all rows, from those of the folds.
+
+    Parameters
+    ----------
+    problems, solutions : lists
+        One split: folds whose held-out rows are disjoint and together all rows.
+    n_samples : int
+
+    Returns
+    -------
+    hat : dict of arrays of shape (N,)
+        ``m`` and ``g`` and, where solved per arm, ``mu_0`` and ``mu_1``.
+    """
+    names = ["m", "g"] + (["mu_0", "mu_1"] if solutions[0].mu is not None else [])
+    hat = {name: np.empty(n_samples) for name in names}
+    for problem, solution in zip(problems, solutions, strict=True):
+        rows = problem.fold.hold
+        hat["m"][rows], hat["g"][rows] = solution.m, solution.g
+        if solution.mu is not None:
+            hat["mu_0"][rows], hat["mu_1"][rows] = solution.mu
+    return hat
