@@ -39,7 +39,7 @@ class Settings:
     sizes: Sizes = field(default_factory=Sizes)
     weights: Weights = field(default_factory=Weights)
     screen: Schedule | None = field(
-        default_factory=lambda: Schedule(epochs=10, peak=1.5e-2, lasso=1.0)
+        default_factory=lambda: Schedule(epochs=12, peak=1.5e-2, lasso=0.85)
     )
     final: Schedule = field(default_factory=lambda: Schedule(epochs=40, peak=2e-2))
     slack: float = 2.5
