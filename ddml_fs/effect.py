@@ -66,8 +66,10 @@ class DDML(BaseEstimator):
     gate_slack : float, default=2.5
         How much validation loss a closed gate may cost, in standard errors. Larger values keep
         fewer inputs.
-    hidden, latent : int, default=16 and 8
-        Units of a role's hidden layer and latents of a role.
+    hidden : int, default=16
+        Units of a role's hidden layer and of a head's.
+    latent : int, default=8
+        Latents of a role.
     epochs : int, default=40
         Passes over the rows of the final network, at most.
     learning_rate : float, default=0.02

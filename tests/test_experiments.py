@@ -44,7 +44,7 @@ def test_summary_and_markdown():
             "d": [20] * 2,
             "seed": [0, 1],
             "error": [0.1, -0.3],
-            "stderr": [0.1, 0.1],
+            "half_width": [0.2, 0.2],
             "covered": [True, False],
             "seconds": [1.0, 2.0],
         }

@@ -1,4 +1,4 @@
-"""The losses of CRD and RDO, each equation once, and their sum (Eq. 18).
+"""The losses of CRD and RDO, each equation once.
 
 All functions take whole stacks, (P, B), and return one loss a problem, (P,).
 """
@@ -67,7 +67,7 @@ def standardise(a: Tensor):
 
 
 def exact_hsic(Z_1: Tensor, Z_2: Tensor):
-    """HSIC of two roles, each (P, B, Z), by its B × B kernels: the twin of :func:`hsic_loss`.
+    """HSIC of two roles, each (P, B, Z), by its B × B kernels: the twin of ``hsic_loss``.
 
     Gaussian kernels with squared bandwidth Z, the expected squared distance of two standardised
     latents being 2Z.

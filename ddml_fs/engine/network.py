@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import hardswish
 
-ROLES = ("confounder", "treatment", "outcome")  # of Zc, Zt and Zy, in this order
-HEADS = ((1, 1, 0), (1, 0, 1))  # Ψ_T reads (Zc, Zt), Ψ_Y reads (Zc, Zy): Eq. 12
-ARMS = ((1, 0, 1), (1, 0, 1))  # outcomes without and with treatment, both from (Zc, Zy)
+# Which of the roles (Zc, Zt, Zy) each of two heads reads.
+HEADS = ((1, 1, 0), (1, 0, 1))  # Ψ_T and Ψ_Y, Eq. 12
+ARMS = ((1, 0, 1), (1, 0, 1))  # outcomes without and with treatment
 
 
 @dataclass(frozen=True)

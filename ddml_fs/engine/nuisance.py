@@ -90,6 +90,7 @@ def fit_nuisances(net, objective, stack, nuisance, *, per_arm, schedule, sizes, 
 
 
 def _from_heads(net, objective, stack, per_arm, schedule, sizes):
+    """The heads as they were trained, and stacked MLPs per arm where they are wanted."""
     arms = None
     if per_arm:
         generators = [torch.Generator().manual_seed(q.seed + 2) for q in stack.problems]

@@ -109,7 +109,6 @@ class Objective:
         numerator, denominator = self.moments
         self.net.theta_0.copy_((numerator / (denominator + DELTA))[:, None, None])
 
-    @torch.no_grad()
     def errors(self, batch):
         """The rows' errors of both heads, each (P, B)."""
         _, T_raw, T_pre, Y_raw = self.forward(batch)

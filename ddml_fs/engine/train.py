@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import torch
 
-# A confounder may enter through Zc once or through Zt and Zy; a cause of one target only may enter
-# through Zc too. Between the two costs of one row, a row of Zc at √2 makes both choose their role.
+# Prices of a row of Zc, Zt and Zy. A confounder pays less through Zc (√2) than through Zt and Zy
+# (2), a cause of one target less through its own role (1) than through Zc.
 ROLE_PRICES = (math.sqrt(2), 1.0, 1.0)
 
 
@@ -112,7 +112,8 @@ def train(model, objective, stack, schedule, progress=None):
             rate = one_cycle(step, n_steps, schedule.peak)
             training_step(model, objective, optimizer, batch, rate, prices)
             step += 1
-        loss = objective.validate(valid, weight)
+        with torch.no_grad():
+            loss = objective.validate(valid, weight)
         # With a lasso the last epoch counts: the rows have had all steps to shrink.
         better = (loss < best) & (stale < schedule.patience) | (schedule.lasso > 0)
         best = torch.where(better, loss, best)

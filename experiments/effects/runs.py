@@ -28,6 +28,20 @@ def fingerprint(method):
     return digest.hexdigest()[:10]
 
 
+def as_row(name, kind, d, seed, data, effect, interval, seconds=0.0):
+    """One line of a study's table of runs."""
+    return {
+        "method": name,
+        "kind": kind,
+        "d": d,
+        "seed": seed,
+        "error": effect - data.theta,
+        "half_width": (interval[1] - interval[0]) / 2,
+        "covered": bool(interval[0] <= data.theta <= interval[1]),
+        "seconds": seconds,
+    }
+
+
 def fit_once(name, method, kind, d, seed, path):
     """Fit one method on one data set, or read its cached row.
 
@@ -54,17 +68,7 @@ def fit_once(name, method, kind, d, seed, path):
         torch.set_num_threads(1)
         method.fit(data.X, data.y, treatment=data.treatment)
     seconds = time.perf_counter() - start
-    low, high = method.conf_int()
-    row = {
-        "method": name,
-        "kind": kind,
-        "d": d,
-        "seed": seed,
-        "error": method.effect_ - data.theta,
-        "stderr": method.stderr_,
-        "covered": bool(low <= data.theta <= high),
-        "seconds": seconds,
-    }
+    row = as_row(name, kind, d, seed, data, method.effect_, method.conf_int(), seconds)
     path.write_text(json.dumps(row))
     return row
 

@@ -14,7 +14,7 @@ from ddml_fs.datasets import make_effect_data
 from ddml_fs.engine.losses import residuals
 from experiments.baselines.effects import OLS1, DMLBoosting
 from experiments.effects import paper
-from experiments.effects.runs import run_all
+from experiments.effects.runs import as_row, run_all
 
 RESULTS = Path(__file__).parent / "results"
 SETTINGS = [(kind, d) for kind in ("binary", "continuous") for d in paper.DIMENSIONS]
@@ -35,19 +35,8 @@ def limits(settings, seeds):
             data = make_effect_data(kind, n_features=d, random_state=seed)
             v, e = residuals(data.treatment, data.m, data.y, data.g)
             estimate = inference.partially_linear(v, e)
-            low, high = inference.normal_interval(estimate.theta, estimate.stderr, 0.95)
-            rows.append(
-                {
-                    "method": LIMIT,
-                    "kind": kind,
-                    "d": d,
-                    "seed": seed,
-                    "error": estimate.theta - data.theta,
-                    "stderr": estimate.stderr,
-                    "covered": bool(low <= data.theta <= high),
-                    "seconds": 0.0,
-                }
-            )
+            interval = inference.normal_interval(estimate.theta, estimate.stderr, 0.95)
+            rows.append(as_row(LIMIT, kind, d, seed, data, estimate.theta, interval))
     return pd.DataFrame(rows)
 
 

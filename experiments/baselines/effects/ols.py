@@ -1,8 +1,9 @@
 """OLS-1: one linear regression with the treatment as a column."""
 
 import numpy as np
-from scipy import stats
 from sklearn.base import BaseEstimator
+
+from ddml_fs.inference import normal_interval
 
 
 class OLS1(BaseEstimator):
@@ -30,5 +31,4 @@ class OLS1(BaseEstimator):
 
     def conf_int(self, level=0.95):
         """Normal interval."""
-        half = stats.norm.ppf(0.5 + level / 2) * self.stderr_
-        return self.effect_ - half, self.effect_ + half
+        return normal_interval(self.effect_, self.stderr_, level)
