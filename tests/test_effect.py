@@ -132,6 +132,18 @@ def test_gates_find_the_inputs():
     assert model.diagnostics()["inputs_kept"] < 20
 
 
+@pytest.mark.parametrize(("n", "n_folds", "n_treated"), [(8, 2, 4), (30, 5, 5), (60, 2, 2)])
+@pytest.mark.parametrize("score", ["partially_linear", "interactive"])
+@pytest.mark.filterwarnings("ignore:.*propensities were clipped", "ignore:X predicts")
+def test_tiny_data_still_give_a_number(n, n_folds, n_treated, score):
+    rng = np.random.default_rng(0)
+    X, t = rng.standard_normal((n, 3)), np.zeros(n)
+    t[rng.permutation(n)[:n_treated]] = 1
+    model = DDML(score=score, n_folds=n_folds, random_state=0, epochs=3)
+    model.fit(X, X[:, 0] + t + rng.standard_normal(n), treatment=t)
+    assert np.isfinite([model.effect_, model.stderr_]).all()
+
+
 # --- What is reported ---
 
 

@@ -1,5 +1,6 @@
 """What is to be solved: folds, problems, and which problems can share one stack."""
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -90,11 +91,13 @@ def make_folds(n_samples, n_folds, rng, *, strata=None, valid_share=0.1):
     split = splitter(n_folds, shuffle=True, random_state=draw_seed(rng)).split(labels, labels)
     folds = []
     for train, hold in split:
+        # A stratum of one row cannot be shared between fitting and validation.
+        shared = strata is not None and np.unique(strata[train], return_counts=True)[1].min() > 1
         fit, valid = train_test_split(
             train,
-            test_size=valid_share,
+            test_size=max(2, math.ceil(valid_share * len(train))),
             random_state=draw_seed(rng),
-            stratify=None if strata is None else strata[train],
+            stratify=strata[train] if shared else None,
         )
         folds.append(Fold(fit, valid, hold, draw_seed(rng)))
     return folds
