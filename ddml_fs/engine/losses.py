@@ -29,16 +29,30 @@ def residual_on_residual(v, e):
 # --- CRD: supervision (Eq. 13) ---
 
 
-def to_treatment(T_raw: Tensor, binary: Tensor):
+def by_kind(binary: Tensor | bool, if_binary, otherwise):
+    """Choose by the kind of treatment: one of two functions, or both where a stack is mixed.
+
+    ``binary`` is (P, 1), or one bool for the whole stack, known without asking the device.
+    """
+    if isinstance(binary, bool):
+        return if_binary() if binary else otherwise()
+    return torch.where(binary, if_binary(), otherwise())
+
+
+def to_treatment(T_raw: Tensor, binary: Tensor | bool):
     """T_pre of Eq. 12: a probability where the treatment is binary, else the value itself."""
-    return torch.where(binary, torch.sigmoid(T_raw), T_raw)
+    return by_kind(binary, lambda: torch.sigmoid(T_raw), lambda: T_raw)
 
 
-def treatment_errors(T_raw: Tensor, T: Tensor, binary: Tensor):
+def treatment_errors(T_raw: Tensor, T: Tensor, binary: Tensor | bool):
     """Cross-entropy of every row where the treatment is binary, else its squared error; (P, B)."""
-    # Continuous treatments are kept out of the cross-entropy, which is unbounded there.
-    entropy = binary_cross_entropy_with_logits(T_raw, torch.where(binary, T, 0.5), reduction="none")
-    return torch.where(binary, entropy, (T - T_raw) ** 2)
+
+    def entropy():
+        # In a mixed stack, continuous treatments stay out of the cross-entropy, unbounded there.
+        target = T if isinstance(binary, bool) else torch.where(binary, T, 0.5)
+        return binary_cross_entropy_with_logits(T_raw, target, reduction="none")
+
+    return by_kind(binary, entropy, lambda: (T - T_raw) ** 2)
 
 
 def half_log(mean_square: Tensor):
@@ -49,13 +63,14 @@ def half_log(mean_square: Tensor):
     return 0.5 * torch.log(mean_square + DELTA)
 
 
-def supervised_loss(errors_T: Tensor, errors_Y: Tensor, binary: Tensor, weight=None):
+def supervised_loss(errors_T: Tensor, errors_Y: Tensor, binary: Tensor | bool, weight=None):
     """L_sup, Eq. 13, as its two terms ℓ_T and ℓ_Y, from the rows' errors (P, B)."""
     if weight is None:
         mean_T, mean_Y = errors_T.mean(-1), errors_Y.mean(-1)
     else:
         mean_T, mean_Y = ((a * weight).sum(-1) / weight.sum(-1) for a in (errors_T, errors_Y))
-    return torch.where(binary[:, 0], mean_T, half_log(mean_T)), half_log(mean_Y)
+    per_problem = binary if isinstance(binary, bool) else binary[:, 0]
+    return by_kind(per_problem, lambda: mean_T, lambda: half_log(mean_T)), half_log(mean_Y)
 
 
 # --- CRD: disentanglement (Eq. 11) ---

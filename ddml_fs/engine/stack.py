@@ -9,6 +9,8 @@ from torch import Tensor
 
 from ddml_fs.engine.plan import batch_size_for
 
+BATCHES_A_READ = 8  # few enough to hold, many enough that reading costs little a batch
+
 
 class Batch(NamedTuple):
     """Rows of every fold, scaled: ``x`` (G, B, D) is shared by the p problems of a fold."""
@@ -61,7 +63,10 @@ class Stack:
         self.x_mean, self.x_sd = self._columns(x_scale, (self.G, 1, self.D))
         self.t_mean, self.t_sd = self._columns(t_scale, (self.P, 1))
         self.y_mean, self.y_sd = self._columns(y_scale, (self.P, 1))
-        self.binary = torch.tensor(binary, device=self.device)[:, None]  # (P, 1)
+        # One bool where all treatments are of one kind, else (P, 1).
+        self.binary = bool(binary[0]) if len(set(binary)) == 1 else torch.tensor(binary)[:, None]
+        if isinstance(self.binary, torch.Tensor):
+            self.binary = self.binary.to(self.device)
         self.columns = torch.arange(self.D)
         self.keep = self._covariates()
 
@@ -91,7 +96,7 @@ class Stack:
     def batch(self, rows):
         """Read the rows (G, B) of the folds."""
         rows = rows.to(self.device)
-        x = (self.X[rows] - self.x_mean) / self.x_sd
+        x = self.X[rows].sub_(self.x_mean).div_(self.x_sd)
         own = rows.repeat_interleave(self.p, 0)  # (P, B)
         T = (self.T[self.t_index, own] - self.t_mean) / self.t_sd
         Y = (self.Y[self.y_index, own] - self.y_mean) / self.y_sd
@@ -111,8 +116,9 @@ class Stack:
                 for f, g in zip(self.folds, generators, strict=True)
             ]
         )
-        for rows in order.to(self.device).split(self.B, 1):
-            yield self.batch(rows)
+        for rows in order.to(self.device).split(BATCHES_A_READ * self.B, 1):
+            parts = (tensor.split(self.B, 1) for tensor in self.batch(rows))
+            yield from map(Batch, *parts)
 
     def rows(self, part):
         """The rows of a part of the folds, padded to one length.
