@@ -13,7 +13,7 @@ from ddml_fs.engine.objective import OUTCOMES, Objective, Weights
 from ddml_fs.engine.plan import Problem, batch_size_for, group_by_shape, make_folds
 from ddml_fs.engine.run import Settings, run
 from ddml_fs.engine.stack import Stack
-from ddml_fs.engine.train import Schedule, make_optimizer, training_step
+from ddml_fs.engine.train import FlatAdamW, Schedule, training_step
 
 SHORT = replace(Settings(), final=Schedule(epochs=12, peak=2e-2))
 
@@ -81,7 +81,7 @@ def test_held_out_rows_are_never_seen(mixed, part):
         stack = Stack([Problem(fold, t, y, True, 0)], torch.as_tensor(x).float())
         net = Network(stack, stack.keep, Sizes())
         objective = Objective(net, stack, Sizes(), Weights())
-        optimizer = make_optimizer(net, Schedule(1, 1e-2))
+        optimizer = FlatAdamW(net, 0.01)
         for batch in stack.epoch(stack.generators()):
             training_step(net, objective, optimizer, batch, 1e-2)
         weights.append(net.W_1.detach().clone())
@@ -130,7 +130,7 @@ def test_training_step_runs_on_meta(mixed, form, outcome):
     stack = Stack(problems, torch.as_tensor(X).float(), device="meta")
     net = Network(stack, stack.keep, Sizes())
     objective = Objective(net, stack, Sizes(), Weights(outcome, 0.1, 0.1, form))
-    optimizer = make_optimizer(net, Schedule(1, 1e-2))
+    optimizer = FlatAdamW(net, 0.01)
     batch = stack.batch(torch.zeros(stack.G, stack.B, dtype=torch.long))
     training_step(net, objective, optimizer, batch, 1e-2, torch.ones(3, device="meta"))
     assert {w.device.type for w in net.parameters()} == {"meta"}
@@ -148,3 +148,26 @@ def test_each_problem_stops_on_its_own(mixed):
     hold = fold.hold
     assert np.mean((data.y[hold] - solutions[0].g) ** 2) < 0.6 * np.var(data.y[hold])
     assert np.mean((noise[hold] - solutions[1].m) ** 2) < 1.25 * np.var(noise[hold])
+
+
+def test_flat_adamw_equals_torch(mixed):
+    X, _, problems = mixed
+    nets = []
+    for flat in (True, False):
+        stack = Stack(problems, torch.as_tensor(X), dtype=torch.float64)
+        net = Network(stack, stack.keep, Sizes())
+        objective = Objective(net, stack, Sizes(), Weights(lambda_dis=0.1))
+        twin = None if flat else torch.optim.AdamW(net.parameters(), weight_decay=0.05)
+        optimizer = FlatAdamW(net, 0.05) if flat else None
+        for i, batch in enumerate(stack.epoch(stack.generators())):
+            rate = 1e-2 / (1 + i)
+            if flat:
+                training_step(net, objective, optimizer, batch, rate)
+            else:
+                twin.zero_grad()
+                objective(batch).sum().backward()
+                twin.param_groups[0]["lr"] = rate
+                twin.step()
+        nets.append(net.state_dict())
+    for name, value in nets[0].items():
+        torch.testing.assert_close(value, nets[1][name], rtol=0, atol=1e-10)

@@ -42,13 +42,43 @@ def one_cycle(step, n_steps, peak, rise=0.3, low=0.04):
     return peak * 0.5 * (1 + math.cos(math.pi * (step / n_steps - rise) / (1 - rise)))
 
 
-def make_optimizer(model, schedule):
-    """AdamW over all weights of the stack; it acts on each entry alone, so problems do not mix."""
-    weights = list(model.parameters())
-    fused = weights[0].device.type != "meta"
-    return torch.optim.AdamW(
-        weights, lr=schedule.peak, weight_decay=schedule.weight_decay, fused=fused
-    )
+class FlatAdamW:
+    """AdamW on all weights of a stack, laid out as one vector.
+
+    A stack has a dozen small tensors; as one vector they take a few operations a step, in a
+    fraction of the time that ``torch.optim.AdamW``, the twin in the tests, spends on them. Each
+    entry is moved alone, so problems do not mix.
+
+    Parameters
+    ----------
+    model : Stacked
+        Its weights and gradients become views of the vector.
+    weight_decay : float
+        Decoupled weight decay.
+    betas : pair of float
+        Memory of the mean and of the square of the gradient.
+    """
+
+    def __init__(self, model, weight_decay, betas=(0.9, 0.999)):
+        weights = list(model.parameters())
+        self.weight_decay, self.betas, self.n_steps = weight_decay, betas, 0
+        self.values = torch.cat([w.detach().flatten() for w in weights])
+        self.gradient, self.mean, self.square = (torch.zeros_like(self.values) for _ in range(3))
+        sizes = [w.numel() for w in weights]
+        parts = (self.values.split(sizes), self.gradient.split(sizes))
+        for weight, value, gradient in zip(weights, *parts, strict=True):
+            weight.data, weight.grad = value.view_as(weight), gradient.view_as(weight)
+
+    def step(self, rate):
+        """Move the weights against the gradients that have gathered, and forget these."""
+        self.n_steps += 1
+        g, (beta_1, beta_2) = self.gradient, self.betas
+        self.mean.lerp_(g, 1 - beta_1)
+        self.square.mul_(beta_2).addcmul_(g, g, value=1 - beta_2)
+        scale = (self.square / (1 - beta_2**self.n_steps)).sqrt_().add_(1e-8)
+        self.values.mul_(1 - rate * self.weight_decay)
+        self.values.addcdiv_(self.mean, scale, value=-rate / (1 - beta_1**self.n_steps))
+        g.zero_()
 
 
 def training_step(model, objective, optimizer, batch, rate, prices=None):
@@ -60,18 +90,15 @@ def training_step(model, objective, optimizer, batch, rate, prices=None):
     objective : callable
         From a batch to the losses (P,). Problems share no weight, so the gradient of the sum is
         each problem's own.
-    optimizer : torch.optim.Optimizer
+    optimizer : FlatAdamW
     batch : Batch
     rate : float
         Learning rate.
     prices : Tensor of shape (3,), optional
         Group lasso per role.
     """
-    optimizer.zero_grad()
     objective(batch).sum().backward()
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-    optimizer.step()
+    optimizer.step(rate)
     if prices is not None:
         model.shrink_rows(rate * prices)
 
@@ -95,7 +122,7 @@ def train(model, objective, stack, schedule, progress=None):
     best : Tensor of shape (P,)
         Validation losses.
     """
-    optimizer = make_optimizer(model, schedule)
+    optimizer = FlatAdamW(model, schedule.weight_decay)
     prices = None
     if schedule.lasso:
         prices = schedule.lasso * torch.tensor(ROLE_PRICES).to(stack.X)
