@@ -12,8 +12,8 @@ app = typer.Typer(help=__doc__, no_args_is_help=True)
 Jobs = Annotated[int, typer.Option(help="Workers; each computes with one thread.")]
 
 TUNED = (
-    "Seeds 100 to 119. All settings were chosen on seeds 0 to 19, and the same serve all eight data "
-    "sets; `tuned.md` says what was tuned, and what had been seen of these seeds by then."
+    "Seeds 100 to 119. All settings were chosen on seeds 0 to 19, and the same serve all eight "
+    "data sets; `tuned.md` says what was tuned, and what had been seen of these seeds by then."
 )
 
 
