@@ -86,7 +86,7 @@ def median_of(estimates):
 def normal_interval(theta, stderr, level):
     """The two ends of the normal interval at ``level``."""
     half = stats.norm.ppf(0.5 + level / 2) * stderr
-    return theta - half, theta + half
+    return float(theta - half), float(theta + half)
 
 
 def normal_pvalue(theta, stderr):
