@@ -91,18 +91,19 @@ def fit_nuisances(net, objective, stack, nuisance, *, per_arm, schedule, sizes, 
 
 def _from_heads(net, objective, stack, per_arm, schedule, sizes):
     """The heads as they were trained, and stacked MLPs per arm where they are wanted."""
-    arms = None
+    arm_objective = None
     if per_arm:
         generators = [torch.Generator().manual_seed(q.seed + 2) for q in stack.problems]
         arms = Heads(stack, generators, sizes, ARMS)
         with torch.no_grad():
             arms.W_2.zero_()
-        train(arms, ArmObjective(arms, objective), stack, schedule)
+        arm_objective = ArmObjective(arms, objective)
+        train(arms, arm_objective, stack, schedule)
     with torch.no_grad():
         batch = stack.batch(stack.rows("hold")[0])
         _, _, m, Y_raw = objective.forward(batch)
         g, _ = objective.outcome_parts(batch, m, Y_raw)
-        mu = None if arms is None else ArmObjective(arms, objective).outcomes(batch)
+        mu = None if arm_objective is None else arm_objective.outcomes(batch)
     return m, g, mu
 
 
