@@ -1,6 +1,7 @@
-"""Causal effects by Disentangled Double Machine Learning."""
+"""Causal effects and causal feature selection by Disentangled Double Machine Learning."""
 
 from ddml_fs.effect import DDML
+from ddml_fs.selector import CausalFeatureSelector
 
-__all__ = ["DDML"]
+__all__ = ["DDML", "CausalFeatureSelector"]
 __version__ = "0.1.0"

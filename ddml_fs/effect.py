@@ -10,25 +10,29 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ddml_fs import inference
 from ddml_fs.diagnostics import nuisance_gain, roles_table, unexplained_share
-from ddml_fs.engine.devices import resolve_device
+from ddml_fs.engine.devices import resolve_devices
 from ddml_fs.engine.losses import ORTHOGONALITY, residuals
 from ddml_fs.engine.network import Sizes
 from ddml_fs.engine.nuisance import check_nuisance
 from ddml_fs.engine.objective import OUTCOMES, Weights
-from ddml_fs.engine.plan import Problem, draw_seed, group_by_shape, make_folds
+from ddml_fs.engine.plan import plan_problems
 from ddml_fs.engine.run import Settings, cross_fitted, run
 from ddml_fs.engine.train import Schedule
-from ddml_fs.progress import epoch_bar
+from ddml_fs.progress import progress_bar
 from ddml_fs.validation import (
+    check_column,
     check_covariates,
     check_folds,
     check_identified,
     check_integer,
+    check_label,
     check_number,
     check_option,
     check_treatment,
     check_vector,
 )
+
+SCORES = ("partially_linear", "interactive", "logistic")
 
 
 class DDML(BaseEstimator):
@@ -40,17 +44,19 @@ class DDML(BaseEstimator):
 
     Parameters
     ----------
-    nuisance : {"mlp", "rf"}, estimator or pair of estimators, default="mlp"
+    nuisance : {"mlp", "rf", "ridge"}, estimator or pair of estimators, default="mlp"
         Nuisance models on the latents: the network's own heads, a random forest, or scikit-learn
         estimators for (treatment, outcome). Classifiers serve through ``predict_proba``.
-    score : {"partially_linear", "interactive"}, default="partially_linear"
+        "ridge" uses no network: ridge and ridge-logistic regressions on X, in closed form.
+    score : {"partially_linear", "interactive", "logistic"}, default="partially_linear"
         Partially linear: one constant effect, any treatment. Interactive: effects may vary with X;
-        binary treatments only (AIPW, with outcome models per arm).
+        binary treatments only (AIPW, with outcome models per arm). Logistic: the effect on the
+        log-odds of a 0/1 outcome, by one step from zero, so that large effects come out too small.
     target : {"ate", "att"}, default="ate"
         Average effect over all rows or, with the interactive score, over the treated.
-    outcome : {"coupled", "direct"}, default="coupled"
+    outcome : {"auto", "coupled", "direct"}, default="auto"
         What the outcome head predicts: Y less the treatment's part, or E[Y | X] as the paper
-        prints it.
+        prints it. "auto" is the first, and the second with the logistic score.
     n_folds : int, default=5
         Folds of the cross-fitting, K.
     n_repeats : int, default=1
@@ -80,6 +86,10 @@ class DDML(BaseEstimator):
         Rows of a batch; about a sixteenth of the rows.
     valid_share : float, default=0.1
         Share of the training rows that stops the training and opens the gates.
+    shrinkage : float, optional
+        Pull of the nuisances towards constants, in units of D / n, columns over training rows. As
+        a ridge penalty, s is the best one where signal / noise is 1 / s. Networks have none
+        unless it is given; ridge nuisances have 10.
     clip : float, default=0.01
         Propensities are kept this far from 0 and 1 (interactive score).
     n_jobs : int, optional
@@ -105,7 +115,8 @@ class DDML(BaseEstimator):
         Held-out predictions ``m`` = E[T | X], ``g`` = E[Y | X] and, with the interactive score,
         ``mu_0`` and ``mu_1``.
     roles_ : DataFrame
-        How much each covariate acts as confounder, on the treatment or on the outcome only.
+        How much each covariate acts as confounder, on the treatment or on the outcome only; not
+        with ridge nuisances, which have no roles.
     repeats_ : DataFrame
         Effect and standard error of every random split.
     n_features_in_, feature_names_in_
@@ -132,7 +143,7 @@ class DDML(BaseEstimator):
         *,
         score="partially_linear",
         target="ate",
-        outcome="coupled",
+        outcome="auto",
         n_folds=5,
         n_repeats=1,
         lambda_dis=0.1,
@@ -147,6 +158,7 @@ class DDML(BaseEstimator):
         weight_decay=0.01,
         batch_size="auto",
         valid_share=0.1,
+        shrinkage=None,
         clip=0.01,
         n_jobs=None,
         device="auto",
@@ -171,6 +183,7 @@ class DDML(BaseEstimator):
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.valid_share = valid_share
+        self.shrinkage = shrinkage
         self.clip = clip
         self.n_jobs = n_jobs
         self.device = device
@@ -183,11 +196,12 @@ class DDML(BaseEstimator):
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
-            Covariates: everything that may confound, the treatment not among them.
+            Covariates: everything that may confound.
         y : array of shape (n_samples,)
-            Outcome.
-        treatment : array of shape (n_samples,)
-            Treatment, 0/1 or continuous. Keyword only: a swapped y would be a silent error.
+            Outcome; 0/1 for the logistic score.
+        treatment : array of shape (n_samples,), str or int
+            Treatment, 0/1 or continuous; or the column of X that is the treatment, all others being
+            covariates. Keyword only: a swapped y would be a silent error.
 
         Returns
         -------
@@ -196,30 +210,32 @@ class DDML(BaseEstimator):
         settings = self._settings()
         index = X.index if isinstance(X, pd.DataFrame) else None
         X = self._covariates(X, reset=True)
-        y = check_vector(y, "y", len(X))
-        treatment, binary = check_treatment(treatment, len(X))
+        label = self.score == "logistic"
+        y = check_label(y, len(X)) if label else check_vector(y, "y", len(X))
+        column = check_column(treatment, X, getattr(self, "feature_names_in_", None))
+        values = treatment if column is None else X[:, column]
+        treatment, binary = check_treatment(values, len(X))
         if self.score == "interactive" and not binary:
             raise ValueError(
                 "score='interactive' needs a 0/1 treatment, got a continuous one; "
                 "use score='partially_linear'."
             )
         check_folds(self.n_folds, treatment, binary)
-        check_identified(X, treatment)
+        check_identified(X if column is None else np.delete(X, column, 1), treatment)
 
-        problems = self._plan(y, treatment, binary)
-        n_stacks = len(group_by_shape(problems, self.batch_size))
-        with epoch_bar(self.verbose, n_stacks * settings.epochs) as progress:
+        problems = self._plan(y, treatment, binary, treatment if column is None else column)
+        with progress_bar(self.verbose, "DDML") as progress:
             solutions = run(
                 problems,
                 X,
                 settings,
                 self.nuisance,
                 per_arm=self.score == "interactive",
-                device=resolve_device(self.device),
+                devices=resolve_devices(self.device),
                 n_jobs=self.n_jobs,
                 progress=progress,
             )
-        self._combine(problems, solutions, y, treatment, binary, index)
+        self._combine(problems, solutions, y, treatment, binary, index, column)
         return self
 
     def _covariates(self, X, reset):
@@ -230,13 +246,21 @@ class DDML(BaseEstimator):
 
     def _settings(self):
         """The engine's settings, checked."""
-        check_option(self.score, "score", ("partially_linear", "interactive"))
+        check_option(self.score, "score", SCORES)
         check_option(self.target, "target", ("ate", "att"))
-        check_option(self.outcome, "outcome", OUTCOMES)
+        check_option(self.outcome, "outcome", ("auto", *OUTCOMES))
+        if self.outcome == "coupled" and self.score == "logistic":
+            raise ValueError("outcome='coupled' is not for score='logistic'; use 'direct'.")
+        ridge = isinstance(self.nuisance, str) and self.nuisance == "ridge"
+        if ridge and self.score == "interactive":
+            raise ValueError(
+                "score='interactive' needs outcome models per arm, which nuisance='ridge' has not; "
+                "use 'mlp' or 'rf'."
+            )
         check_option(self.orthogonality, "orthogonality", ORTHOGONALITY)
         if self.target == "att" and self.score != "interactive":
-            raise ValueError("target='att' needs score='interactive', got 'partially_linear'.")
-        check_nuisance(self.nuisance)
+            raise ValueError(f"target='att' needs score='interactive', got {self.score!r}.")
+        check_nuisance(self.nuisance, label=self.score == "logistic")
         for name, least in (("n_repeats", 1), ("hidden", 1), ("latent", 1), ("epochs", 1)):
             check_integer(getattr(self, name), name, least)
         if self.batch_size != "auto":
@@ -251,11 +275,14 @@ class DDML(BaseEstimator):
             ("clip", 0, 0.49),
         ):
             check_number(getattr(self, name), name, low, high)
+        if self.shrinkage is not None:
+            check_number(self.shrinkage, "shrinkage", 0, np.inf)
         base = Settings()
+        coupled = self.outcome == "auto" and self.score != "logistic"
         return Settings(
             sizes=Sizes(H=self.hidden, Z=self.latent),
             weights=Weights(
-                outcome=self.outcome,
+                outcome="coupled" if coupled or self.outcome == "coupled" else "direct",
                 lambda_dis=self.lambda_dis,
                 lambda_ort=self.lambda_ort,
                 orthogonality=self.orthogonality,
@@ -264,21 +291,25 @@ class DDML(BaseEstimator):
             final=Schedule(self.epochs, self.learning_rate, self.weight_decay),
             slack=self.gate_slack,
             batch_size=self.batch_size,
+            shrinkage=10.0 * ridge if self.shrinkage is None else self.shrinkage,
         )
 
-    def _plan(self, y, treatment, binary):
+    def _plan(self, y, treatment, binary, own):
         """One problem a fold and repeat."""
-        rng = check_random_state(self.random_state)
-        strata = treatment.astype(int) if binary else None
-        problems = []
-        for _ in range(self.n_repeats):
-            for fold in make_folds(
-                len(y), self.n_folds, rng, strata=strata, valid_share=self.valid_share
-            ):
-                problems.append(Problem(fold, treatment, y, binary, draw_seed(rng)))
-        return problems
+        label = self.score == "logistic"
+        strata = y if label else treatment if binary else None
+        return plan_problems(
+            [(own, binary)],
+            [(y, label)],
+            len(y),
+            check_random_state(self.random_state),
+            n_folds=self.n_folds,
+            n_repeats=self.n_repeats,
+            strata=None if strata is None else strata.astype(int),
+            valid_share=self.valid_share,
+        )
 
-    def _combine(self, problems, solutions, y, treatment, binary, index):
+    def _combine(self, problems, solutions, y, treatment, binary, index, column):
         """Residuals and scores of every split, and the median over the splits."""
         splits = []
         for r in range(self.n_repeats):
@@ -289,6 +320,8 @@ class DDML(BaseEstimator):
                 m = np.clip(hat["m"], self.clip, 1 - self.clip)
                 mu = np.stack([hat["mu_0"], hat["mu_1"]])
                 estimate = inference.interactive(treatment, y, m, mu, self.target)
+            elif self.score == "logistic":
+                estimate = inference.logistic(v, e, hat["g"])
             else:
                 estimate = inference.partially_linear(v, e)
             splits.append((estimate, v, e, hat))
@@ -304,9 +337,14 @@ class DDML(BaseEstimator):
         self.residuals_ = pd.DataFrame({"v": v, "e": e, "u": e - self.effect_ * v}, index=index)
         self.nuisances_ = pd.DataFrame(hat, index=index)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        self.roles_ = roles_table(np.mean([s.strength for s in solutions], 0), names)
-        self._encoder = min(solutions, key=lambda s: s.valid_loss).encoder
-        self._inputs_kept = float(np.mean([s.keep.sum() for s in solutions]))
+        details = [s.detail for s in solutions if s.detail is not None]
+        self._encoder = None
+        if details:
+            self.roles_ = roles_table(np.mean([d.strength for d in details], 0), names)
+            if column is not None:
+                self.roles_ = self.roles_.drop(index=names[column])
+            self._encoder = min(details, key=lambda d: d.valid_loss).encoder
+            self._inputs_kept = float(np.mean([d.keep.sum() for d in details]))
         self._binary, self._treatment, self._y = binary, treatment, y
         self._warn(v, treatment)
 
@@ -372,6 +410,8 @@ class DDML(BaseEstimator):
             ``Zc``, ``Zt`` and ``Zy``, each an array of shape (n_samples, latent).
         """
         check_is_fitted(self)
+        if self._encoder is None:
+            raise AttributeError("nuisance='ridge' has no latents; use 'mlp' or 'rf'.")
         Zc, Zt, Zy = self._encoder(self._covariates(X, reset=False))
         return Bunch(Zc=Zc, Zt=Zt, Zy=Zy)
 
@@ -396,7 +436,8 @@ class DDML(BaseEstimator):
         rows["abs_corr_v_u"] = abs(np.corrcoef(v, u)[0, 1])
         loss = nuisance_gain(self._treatment, m.to_numpy(), self._binary)
         rows["treatment_loss"], rows["treatment_loss_constant"] = loss
-        loss = nuisance_gain(self._y, g.to_numpy(), False)
+        loss = nuisance_gain(self._y, g.to_numpy(), self.score == "logistic")
         rows["outcome_loss"], rows["outcome_loss_constant"] = loss
-        rows["inputs_kept"] = self._inputs_kept
+        if self._encoder is not None:
+            rows["inputs_kept"] = self._inputs_kept
         return pd.Series(rows, name="value")

@@ -2,17 +2,54 @@
 
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+
+class Progress:
+    """Where work in epochs is told of; this one listens to nothing."""
+
+    def start(self, n_epochs):
+        """Say how many epochs there are."""
+
+    def advance(self, n_epochs=1):
+        """Say that some more are done."""
+
+
+class BarProgress(Progress):
+    """Progress as a bar with the time left.
+
+    Parameters
+    ----------
+    bar : rich.progress.Progress
+    title : str
+    """
+
+    def __init__(self, bar, title):
+        self.bar, self.task = bar, bar.add_task(title, total=None)
+
+    def start(self, n_epochs):
+        """Give the bar its length; a second piece of work starts it again."""
+        self.bar.reset(self.task, total=n_epochs)
+
+    def advance(self, n_epochs=1):
+        """Move the bar."""
+        self.bar.advance(self.task, n_epochs)
+
+    def finish(self):
+        """Fill the bar; problems that stopped early leave epochs over."""
+        total = self.bar.tasks[self.task].total
+        self.bar.update(self.task, completed=total or 1, total=total or 1)
 
 
 @contextmanager
-def epoch_bar(verbose, n_epochs):
-    """A callable that moves a progress bar by one epoch, or None where none is wanted."""
+def progress_bar(verbose, title):
+    """A :class:`Progress`, shown as a bar where one is wanted."""
     if not verbose:
-        yield None
+        yield Progress()
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns) as bar:
-        task = bar.add_task("DDML", total=n_epochs)
-        yield lambda: bar.advance(task)
-        bar.update(task, completed=n_epochs)  # problems that stopped early leave epochs over
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Bar(*columns, TextColumn("epochs"), TimeRemainingColumn()) as bar:
+        progress = BarProgress(bar, title)
+        yield progress
+        progress.finish()

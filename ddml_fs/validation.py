@@ -39,6 +39,35 @@ def check_vector(values, name, n_samples):
     return vector
 
 
+def check_label(values, n_samples):
+    """A 0/1 outcome."""
+    label = check_vector(values, "y", n_samples)
+    levels = np.unique(label)
+    if not np.array_equal(levels, [0, 1]):
+        raise ValueError(
+            f"y must be coded 0/1 for score='logistic', got {len(levels)} values from "
+            f"{levels[0]:g} to {levels[-1]:g}."
+        )
+    return label
+
+
+def check_column(treatment, X, names):
+    """The number of the treatment's column in X, or None where the treatment is an array."""
+    if isinstance(treatment, str):
+        if names is None or treatment not in names:
+            known = "X has no names" if names is None else f"X has {list(names)}"
+            raise ValueError(f"treatment must be a column of X, got {treatment!r}; {known}.")
+        return list(names).index(treatment)
+    if isinstance(treatment, numbers.Integral):
+        column = int(treatment)
+        if not 0 <= column < X.shape[1]:
+            raise ValueError(
+                f"treatment must be a column of X from 0 to {X.shape[1] - 1}, got {treatment}."
+            )
+        return column
+    return None
+
+
 def check_treatment(values, n_samples):
     """The treatment, and whether it is binary."""
     treatment = check_vector(values, "treatment", n_samples)

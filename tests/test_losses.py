@@ -105,14 +105,13 @@ def test_losses_by_type():
     T = torch.tensor([[1.0, 0.0, 1.0], [0.2, 0.3, 4.0]], dtype=torch.float64)
     binary = torch.tensor([[True], [False]])
     errors_Y = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=torch.float64)
-    loss_T, loss_Y = losses.supervised_loss(
-        losses.treatment_errors(T_raw, T, binary), errors_Y, binary
-    )
+    loss_T = losses.target_loss(losses.row_errors(T_raw, T, binary), binary)
+    loss_Y = losses.target_loss(errors_Y, False)
     p = 1 / (1 + np.exp(-T_raw[0].numpy()))
     entropy = -np.mean(T[0].numpy() * np.log(p) + (1 - T[0].numpy()) * np.log(1 - p))
     square = 0.5 * np.log(np.mean((T[1] - T_raw[1]).numpy() ** 2))
     np.testing.assert_allclose(loss_T, [entropy, square], rtol=1e-6)
     np.testing.assert_allclose(loss_Y, 0.5 * np.log([2.0, 5.0]), rtol=1e-6)
     weight = torch.tensor([[1.0, 1.0, 0.0]] * 2, dtype=torch.float64)
-    _, weighted = losses.supervised_loss(errors_Y, errors_Y, binary, weight)
+    weighted = losses.target_loss(errors_Y, False, weight)
     np.testing.assert_allclose(weighted, 0.5 * np.log([1.5, 4.5]), rtol=1e-6)

@@ -59,8 +59,8 @@ def test_packing_does_not_change_effects(mixed):
 def test_own_column_is_no_covariate(mixed):
     X, _, problems = mixed
     solution = run([problems[0]], X, SHORT)[0]
-    assert not solution.keep[0]
-    assert solution.strength[0].max() == 0
+    assert not solution.detail.keep[0]
+    assert solution.detail.strength[0].max() == 0
     # A column that equals the treatment is predicted perfectly if it leaks: it must not be.
     T = X[problems[0].fold.hold, 0]
     assert np.mean((T - solution.m) ** 2) > 0.2 * np.var(T)

@@ -3,6 +3,21 @@
 import torch
 
 
+def resolve_devices(devices="auto"):
+    """A list of torch devices, from one name or a list of names.
+
+    Examples
+    --------
+    >>> resolve_devices("cpu"), resolve_devices(["cpu", "cpu"])
+    ([device(type='cpu')], [device(type='cpu'), device(type='cpu')])
+    """
+    if not isinstance(devices, list | tuple):
+        devices = [devices]
+    if not devices:
+        raise ValueError("device must name at least one device, got an empty list.")
+    return [resolve_device(device) for device in devices]
+
+
 def resolve_device(device="auto"):
     """The torch device for a name; ``"auto"`` is CUDA, then MPS, then the CPU.
 
@@ -16,7 +31,7 @@ def resolve_device(device="auto"):
     if device != "auto":
         try:
             return torch.device(device)
-        except RuntimeError:
+        except (RuntimeError, TypeError):
             raise ValueError(
                 f"device must be 'auto' or a torch device such as 'cpu' or 'cuda', got {device!r}."
             ) from None

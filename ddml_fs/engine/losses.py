@@ -30,7 +30,7 @@ def residual_on_residual(v, e):
 
 
 def by_kind(binary: Tensor | bool, if_binary, otherwise):
-    """Choose by the kind of treatment: one of two functions, or both where a stack is mixed.
+    """Choose by the kind of target: one of two functions, or both where a stack is mixed.
 
     ``binary`` is (P, 1), or one bool for the whole stack, known without asking the device.
     """
@@ -39,20 +39,20 @@ def by_kind(binary: Tensor | bool, if_binary, otherwise):
     return torch.where(binary, if_binary(), otherwise())
 
 
-def to_treatment(T_raw: Tensor, binary: Tensor | bool):
-    """T_pre of Eq. 12: a probability where the treatment is binary, else the value itself."""
-    return by_kind(binary, lambda: torch.sigmoid(T_raw), lambda: T_raw)
+def to_mean(raw: Tensor, binary: Tensor | bool):
+    """T_pre and Y_pre of Eq. 12: a probability for a binary target, else the value itself."""
+    return by_kind(binary, lambda: torch.sigmoid(raw), lambda: raw)
 
 
-def treatment_errors(T_raw: Tensor, T: Tensor, binary: Tensor | bool):
-    """Cross-entropy of every row where the treatment is binary, else its squared error; (P, B)."""
+def row_errors(raw: Tensor, target: Tensor, binary: Tensor | bool):
+    """Cross-entropy of every row where the target is binary, else its squared error; (P, B)."""
 
     def entropy():
-        # In a mixed stack, continuous treatments stay out of the cross-entropy, unbounded there.
-        target = T if isinstance(binary, bool) else torch.where(binary, T, 0.5)
-        return binary_cross_entropy_with_logits(T_raw, target, reduction="none")
+        # In a mixed stack, continuous targets stay out of the cross-entropy, unbounded there.
+        bounded = target if isinstance(binary, bool) else torch.where(binary, target, 0.5)
+        return binary_cross_entropy_with_logits(raw, bounded, reduction="none")
 
-    return by_kind(binary, entropy, lambda: (T - T_raw) ** 2)
+    return by_kind(binary, entropy, lambda: (target - raw) ** 2)
 
 
 def half_log(mean_square: Tensor):
@@ -63,14 +63,11 @@ def half_log(mean_square: Tensor):
     return 0.5 * torch.log(mean_square + DELTA)
 
 
-def supervised_loss(errors_T: Tensor, errors_Y: Tensor, binary: Tensor | bool, weight=None):
-    """L_sup, Eq. 13, as its two terms ℓ_T and ℓ_Y, from the rows' errors (P, B)."""
-    if weight is None:
-        mean_T, mean_Y = errors_T.mean(-1), errors_Y.mean(-1)
-    else:
-        mean_T, mean_Y = ((a * weight).sum(-1) / weight.sum(-1) for a in (errors_T, errors_Y))
+def target_loss(errors: Tensor, binary: Tensor | bool, weight=None):
+    """ℓ_T or ℓ_Y of L_sup, Eq. 13, from the rows' errors (P, B); L_sup is the sum of the two."""
+    mean = errors.mean(-1) if weight is None else (errors * weight).sum(-1) / weight.sum(-1)
     per_problem = binary if isinstance(binary, bool) else binary[:, 0]
-    return by_kind(per_problem, lambda: mean_T, lambda: half_log(mean_T)), half_log(mean_Y)
+    return by_kind(per_problem, lambda: mean, lambda: half_log(mean))
 
 
 # --- CRD: disentanglement (Eq. 11) ---

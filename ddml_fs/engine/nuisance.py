@@ -36,13 +36,13 @@ class Predictions:
     mu: np.ndarray | None
 
 
-def check_nuisance(nuisance):
+def check_nuisance(nuisance, label=False):
     """Refuse what is no nuisance model, before any work is done."""
     if isinstance(nuisance, str):
-        if nuisance not in ("mlp", "rf"):
+        if nuisance not in ("mlp", "rf", "ridge"):
             raise ValueError(
-                f"nuisance must be 'mlp', 'rf', a scikit-learn estimator or a pair of them, "
-                f"got {nuisance!r}."
+                f"nuisance must be 'mlp', 'rf', 'ridge', a scikit-learn estimator or a pair of "
+                f"them, got {nuisance!r}."
             )
         return
     pair = nuisance if isinstance(nuisance, tuple | list) else (nuisance, nuisance)
@@ -51,7 +51,7 @@ def check_nuisance(nuisance):
     for model in pair:
         if not (hasattr(model, "fit") and hasattr(model, "get_params")):
             raise ValueError(f"nuisance must hold scikit-learn estimators, got {model!r}.")
-    if not is_regressor(pair[1]):
+    if not is_regressor(pair[1]) and not label:
         raise ValueError(
             f"the outcome's nuisance model must be a regressor, got {pair[1]!r}; pass a pair "
             "(classifier, regressor) to classify a binary treatment."
@@ -102,7 +102,7 @@ def _from_heads(net, objective, stack, per_arm, schedule, sizes):
     with torch.no_grad():
         batch = stack.batch(stack.rows("hold")[0])
         _, _, m, Y_raw = objective.forward(batch)
-        g, _ = objective.outcome_parts(batch, m, Y_raw)
+        g = objective.outcome_mean(m, Y_raw)
         mu = None if arm_objective is None else arm_objective.outcomes(batch)
     return m, g, mu
 
@@ -128,7 +128,7 @@ class ArmObjective:
         """μ_0 and μ_1, (2, P, B)."""
         with torch.no_grad():
             Z, _, m, Y_raw = self.objective.forward(batch)
-            g, _ = self.objective.outcome_parts(batch, m, Y_raw)
+            g = self.objective.outcome_mean(m, Y_raw)
             theta_0 = self.objective.net.theta_0[..., 0]
             base = torch.stack([g - theta_0 * m, g + theta_0 * (1 - m)])
         return base + torch.stack(self.arms(Z))
@@ -196,8 +196,9 @@ def _pair(nuisance, problem):
         # Small trees on three tenths of the rows are as accurate on the latents as full ones, and
         # take half the time.
         forest = {"min_samples_leaf": 3, "max_features": 0.5, "max_samples": 0.3}
-        kind = RandomForestClassifier if problem.binary else RandomForestRegressor
-        pair = [kind(**forest), RandomForestRegressor(**forest)]
+        kind = RandomForestClassifier if problem.binary_T else RandomForestRegressor
+        kind_Y = RandomForestClassifier if problem.binary_Y else RandomForestRegressor
+        pair = [kind(**forest), kind_Y(**forest)]
     else:
         pair = list(nuisance) if isinstance(nuisance, tuple | list) else [nuisance, nuisance]
     models = []

@@ -9,9 +9,9 @@ from ddml_fs.engine.losses import (
     RandomFeatures,
     orthogonality_loss,
     residuals,
-    supervised_loss,
-    to_treatment,
-    treatment_errors,
+    row_errors,
+    target_loss,
+    to_mean,
 )
 
 OUTCOMES = ("coupled", "direct")
@@ -29,6 +29,9 @@ class Weights:
         Weights of Eq. 18.
     orthogonality : {"paper", "split", "moments"}
         Form of L_ort.
+    even : bool
+        Whether the loss of a binary target counts as if its classes were balanced, so that a
+        penalty on the weights presses as much on rare targets as on others.
     n_features : int
         Random Fourier features a role in HSIC.
     penalty_every : int
@@ -40,6 +43,7 @@ class Weights:
     lambda_dis: float = 0.0
     lambda_ort: float = 0.0
     orthogonality: str = "paper"
+    even: bool = False
     n_features: int = 8
     penalty_every: int = 2
 
@@ -47,7 +51,8 @@ class Weights:
 class Objective:
     """L_total of a network, Eq. 18.
 
-    In the coupled form Ψ_Y predicts f, the loss is (Y − θ₀T − f)² and E[Y | X] = θ₀·m + f. Ψ_Y then
+    A binary outcome (a label) is predicted directly, as a probability. In the coupled form, for
+    continuous ones, Ψ_Y predicts f, the loss is (Y − θ₀T − f)² and E[Y | X] = θ₀·m + f. Ψ_Y then
     needs nothing of Zt, and Y's largest noise, θ·(T − m), is out of its way. θ₀ is a running value
     of Σv(Y − f)/Σ(vT) with v held fixed; it lives in ``net.theta_0``, so it is kept together with
     the weights it belongs to.
@@ -63,10 +68,16 @@ class Objective:
     """
 
     def __init__(self, net, stack, sizes, weights, memory=50):
-        self.net, self.binary, self.weights, self.memory = net, stack.binary, weights, memory
+        self.net, self.weights, self.memory = net, weights, memory
+        self.binary_T, self.binary_Y = stack.binary_T, stack.binary_Y
         self.coupled = weights.outcome == "coupled"
+        if self.coupled and self.binary_Y is not False:
+            raise ValueError("outcome='coupled' needs continuous outcomes, got binary ones.")
         self.moments = torch.zeros(2, stack.P).to(stack.X)
         self.n_batches = 0
+        # 1 / (4 p(1 − p)) in terms of the log-odds; 1 for continuous targets, whose base is 0.
+        base = stack.base if weights.even else torch.zeros_like(stack.base)
+        self.scale_T, self.scale_Y = torch.cosh(base / 2).square().unbind(-1)
         if weights.lambda_dis:
             seeds = [q.seed + 1 for q in stack.problems]
             self.features = RandomFeatures(seeds, sizes.Z, weights.n_features, stack.X)
@@ -75,35 +86,37 @@ class Objective:
         """The latents Z (P, B, 3Z), and T_raw, T_pre and Y_raw, all (P, B)."""
         Z = self.net.Phi(batch.x)
         T_raw, Y_raw = self.net.Psi(Z)
-        return Z, T_raw, to_treatment(T_raw, self.binary), Y_raw
+        return Z, T_raw, to_mean(T_raw, self.binary_T), Y_raw
 
-    def outcome_parts(self, batch, T_pre, Y_raw):
-        """Y_pre = E[Y | X] and the error that Ψ_Y is trained on, both (P, B)."""
-        if not self.coupled:
-            return Y_raw, batch.Y - Y_raw
-        theta_0 = self.net.theta_0[..., 0]
-        return theta_0 * T_pre + Y_raw, batch.Y - theta_0 * batch.T - Y_raw
+    def outcome_mean(self, T_pre, Y_raw):
+        """Y_pre = E[Y | X], (P, B)."""
+        if self.coupled:
+            return self.net.theta_0[..., 0] * T_pre + Y_raw
+        return to_mean(Y_raw, self.binary_Y)
+
+    def outcome_errors(self, batch, Y_raw):
+        """The rows' errors that Ψ_Y is trained on, (P, B)."""
+        Y = batch.Y - self.net.theta_0[..., 0] * batch.T if self.coupled else batch.Y
+        return row_errors(Y_raw, Y, self.binary_Y)
 
     def __call__(self, batch):
         """L_total of a training batch, (P,)."""
         Z, T_raw, T_pre, Y_raw = self.forward(batch)
         self._update_theta(batch, T_pre.detach(), Y_raw.detach())
-        Y_pre, error_Y = self.outcome_parts(batch, T_pre, Y_raw)
-        errors_T = treatment_errors(T_raw, batch.T, self.binary)
-        loss_T, loss_Y = supervised_loss(errors_T, error_Y**2, self.binary)
-        loss = loss_T + loss_Y
+        errors_T = row_errors(T_raw, batch.T, self.binary_T)
+        loss = self.supervised_loss(errors_T, self.outcome_errors(batch, Y_raw))
         w, every = self.weights, self.weights.penalty_every
         if self.n_batches % every == 0 and w.lambda_dis:
             loss = loss + every * w.lambda_dis * self.features.hsic_loss(Z)
         if self.n_batches % every == 0 and w.lambda_ort:
-            v, e = residuals(batch.T, T_pre, batch.Y, Y_pre)
+            v, e = residuals(batch.T, T_pre, batch.Y, self.outcome_mean(T_pre, Y_raw))
             loss = loss + every * w.lambda_ort * orthogonality_loss(w.orthogonality, v, e, Z)
         self.n_batches += 1
         return loss
 
     @torch.no_grad()
     def _update_theta(self, batch, T_pre, Y_raw):
-        v, e = residuals(batch.T, T_pre, batch.Y, Y_raw)
+        v, e = residuals(batch.T, T_pre, batch.Y, to_mean(Y_raw, self.binary_Y))
         new = torch.stack([(v * e).mean(-1), (v * (batch.T if self.coupled else v)).mean(-1)])
         self.moments.lerp_(new, 1 / min(self.n_batches + 1, self.memory))
         numerator, denominator = self.moments
@@ -111,12 +124,15 @@ class Objective:
 
     def errors(self, batch):
         """The rows' errors of both heads, each (P, B)."""
-        _, T_raw, T_pre, Y_raw = self.forward(batch)
-        _, error_Y = self.outcome_parts(batch, T_pre, Y_raw)
-        return treatment_errors(T_raw, batch.T, self.binary), error_Y**2
+        _, T_raw, _, Y_raw = self.forward(batch)
+        return row_errors(T_raw, batch.T, self.binary_T), self.outcome_errors(batch, Y_raw)
 
     def validate(self, batch, weight):
         """L_sup of validation rows, (P,); penalties are no part of it."""
         errors_T, errors_Y = self.errors(batch)
-        loss_T, loss_Y = supervised_loss(errors_T, errors_Y, self.binary, weight)
-        return loss_T + loss_Y
+        return self.supervised_loss(errors_T, errors_Y, weight)
+
+    def supervised_loss(self, errors_T, errors_Y, weight=None):
+        """L_sup, Eq. 13, from the rows' errors (P, B)."""
+        loss_T = self.scale_T * target_loss(errors_T, self.binary_T, weight)
+        return loss_T + self.scale_Y * target_loss(errors_Y, self.binary_Y, weight)

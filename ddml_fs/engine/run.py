@@ -1,17 +1,25 @@
 """From problems to solutions: pack, screen the inputs, train, fit the nuisances, predict."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
+from ddml_fs.engine.checkpoint import Checkpoint, fingerprint
 from ddml_fs.engine.gates import choose_inputs, relative_strength
 from ddml_fs.engine.network import Network, Sizes, encode
 from ddml_fs.engine.nuisance import fit_nuisances
 from ddml_fs.engine.objective import Objective, Weights
-from ddml_fs.engine.plan import group_by_shape
+from ddml_fs.engine.plan import make_shards
+from ddml_fs.engine.ridge import penalty_for, solve_ridge
 from ddml_fs.engine.stack import Stack
 from ddml_fs.engine.train import Schedule, train
+from ddml_fs.progress import Progress
+
+# A network's penalty for a ridge penalty of 1. Two layers share a path's penalty, and small ones
+# already close it; this one ranks as the ridge does on data of several shapes.
+L2_OF_PENALTY = 0.012
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,8 @@ class Settings:
         Standard errors of validation loss that closing a gate may cost.
     batch_size : int or "auto"
         Rows of a batch.
+    shrinkage : float
+        Pull of the nuisances towards constants, in units of D / n.
     dtype : torch.dtype
         Of the networks; double precision serves tests.
     """
@@ -44,6 +54,7 @@ class Settings:
     final: Schedule = field(default_factory=lambda: Schedule(epochs=40, peak=2e-2))
     slack: float = 2.5
     batch_size: int | str = "auto"
+    shrinkage: float = 0.0
     dtype: torch.dtype = torch.float32
 
     @property
@@ -69,15 +80,11 @@ class Encoder:
 
 
 @dataclass(frozen=True)
-class Solution:
-    """What one problem leaves behind.
+class Detail:
+    """What a trained network tells about its problem.
 
     Attributes
     ----------
-    m, g : arrays of shape (n_hold,)
-        Held-out predictions of T and Y.
-    mu : array of shape (2, n_hold), or None
-        Held-out predictions of Y per arm.
     strength : array of shape (D, 3)
         How strongly each input feeds each role, as a share of the strongest.
     keep : bool array of shape (D,)
@@ -88,13 +95,30 @@ class Solution:
         The trained Φ.
     """
 
-    m: np.ndarray
-    g: np.ndarray
-    mu: np.ndarray | None
     strength: np.ndarray
     keep: np.ndarray
     valid_loss: float
     encoder: Encoder
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What one problem leaves behind.
+
+    Attributes
+    ----------
+    m, g : arrays of shape (n_hold,)
+        Held-out predictions of T and Y.
+    mu : array of shape (2, n_hold), or None
+        Held-out predictions of Y per arm.
+    detail : Detail or None
+        Of the network; sweeps and closed forms have none.
+    """
+
+    m: np.ndarray
+    g: np.ndarray
+    mu: np.ndarray | None = None
+    detail: Detail | None = None
 
 
 def run(
@@ -104,44 +128,118 @@ def run(
     nuisance="mlp",
     *,
     per_arm=False,
-    device="cpu",
+    detail=True,
+    devices=("cpu",),
     n_jobs=None,
+    memory=1.0,
+    checkpoint=None,
     progress=None,
 ):
-    """Solve all problems.
+    """Solve all problems, in shards.
+
+    The shards depend on the problems and the memory alone, so neither workers nor devices change
+    what is computed.
 
     Parameters
     ----------
     problems : list of Problem
     X : array of shape (N, D)
     settings : Settings
-    nuisance : "mlp", "rf", estimator, or pair of estimators
+    nuisance : "mlp", "rf", "ridge", estimator, or pair of estimators
     per_arm : bool
         Whether outcome models per arm are wanted.
-    device : torch.device
+    detail : bool
+        Whether solutions carry what their networks tell.
+    devices : sequence of torch.device
+        Shards take them in turn.
     n_jobs : int, optional
-        joblib workers for scikit-learn nuisances.
-    progress : callable, optional
-        Called after every epoch of every stack.
+        joblib workers: for shards or, where there is one shard, for scikit-learn nuisances.
+    memory : float
+        Gigabytes that one shard may take.
+    checkpoint : str or Path, optional
+        Folder in which finished shards are kept.
+    progress : Progress, optional
+        Told how many epochs there are, and of each that is done.
 
     Returns
     -------
     solutions : list of Solution
         In the order of ``problems``.
     """
-    X = torch.tensor(np.asarray(X), dtype=settings.dtype)
+    if isinstance(nuisance, str) and nuisance == "ridge":
+        return [Solution(m, g) for m, g in solve_ridge(problems, X, settings.shrinkage)]
+    X = np.ascontiguousarray(X, dtype=str(settings.dtype).removeprefix("torch."))
+    shards = make_shards(problems, X.shape[1], settings.sizes, settings.batch_size, memory)
+    store = Checkpoint(checkpoint, lambda: fingerprint(problems, X, settings, nuisance, per_arm))
+    progress = progress or Progress()
+    progress.start(len(shards) * settings.epochs)
+
+    solved = {}
+    for s in range(len(shards)):
+        hold = store.load(s)
+        if hold is not None:
+            solved[s] = (hold, None)
+            progress.advance(settings.epochs)
+    missing = [s for s in range(len(shards)) if s not in solved]
+    workers = min(max(effective_n_jobs(n_jobs), len(devices)), len(missing))
+    inner = n_jobs if workers <= 1 else 1
+
+    def task(s):
+        return {
+            "s": s,
+            "problems": [problems[i] for i in shards[s]],
+            "X": X,
+            "settings": settings,
+            "nuisance": nuisance,
+            "per_arm": per_arm,
+            "detail": detail,
+            "device": devices[s % len(devices)],
+            "n_jobs": inner,
+        }
+
+    if workers <= 1:
+        for s in missing:
+            _, *solved[s] = solve_shard(**task(s), progress=progress)
+            store.save(s, solved[s][0])
+    else:
+        threads = max(1, cpu_count() // workers)
+        work = (delayed(solve_shard)(**task(s), threads=threads) for s in missing)
+        for s, *result in Parallel(workers, return_as="generator_unordered")(work):
+            solved[s] = result
+            store.save(s, result[0])
+            progress.advance(settings.epochs)
+
     solutions: dict[int, Solution] = {}
-    for members in group_by_shape(problems, settings.batch_size):
-        stack = Stack(
-            [problems[i] for i in members], X, device, settings.batch_size, settings.dtype
-        )
-        solved = solve(stack, settings, nuisance, per_arm, n_jobs, progress)
-        solutions.update(zip(members, solved, strict=True))
+    for s, (hold, details) in solved.items():
+        for k, i in enumerate(shards[s]):
+            n = len(problems[i].fold.hold)
+            mu = None if hold.mu is None else hold.mu[:, k, :n]
+            own = None if details is None else details[k]
+            solutions[i] = Solution(hold.m[k, :n], hold.g[k, :n], mu, own)
     return [solutions[i] for i in range(len(problems))]
 
 
-def solve(stack, settings, nuisance, per_arm, n_jobs, progress):
-    """Solve one stack: the list of its solutions."""
+def solve_shard(
+    s, problems, X, settings, nuisance, per_arm, detail, device, n_jobs, threads=None, progress=None
+):
+    """Solve the problems of one shard, on the device it is told, in this process.
+
+    Returns
+    -------
+    s : int
+        The shard's number.
+    hold : Predictions
+    details : list of Detail, or None
+    """
+    if threads is not None:
+        torch.set_num_threads(threads)  # workers together use the cores once
+    X = torch.from_numpy(X if X.flags.writeable else X.copy())
+    stack = Stack(problems, X, device, settings.batch_size, settings.dtype)
+    return s, *solve(stack, settings, nuisance, per_arm, detail, n_jobs, progress)
+
+
+def solve(stack, settings, nuisance, per_arm=False, detail=True, n_jobs=None, progress=None):
+    """Solve one stack: its held-out predictions, and what its networks tell."""
     sizes, weights = settings.sizes, settings.weights
     keep, strength = stack.keep, None
     if settings.screen is not None:
@@ -152,11 +250,13 @@ def solve(stack, settings, nuisance, per_arm, n_jobs, progress):
         strength = relative_strength(net.row_norms()).cpu().numpy()
 
     narrow = stack.select(keep.any(0).nonzero()[:, 0])
-    net = Network(narrow, keep, sizes)
-    objective = Objective(net, narrow, sizes, weights)
-    valid_loss = train(net, objective, narrow, settings.final, progress).cpu()
-    if strength is None:
-        strength = relative_strength(net.row_norms()).cpu().numpy()
+    schedule, shrunken = settings.final, settings.shrinkage > 0
+    if shrunken:
+        penalty = penalty_for(settings.shrinkage, stack.D, stack.steps * stack.B)
+        schedule = replace(schedule, l2=L2_OF_PENALTY * penalty)
+    net = Network(narrow, keep, sizes, constant=shrunken)
+    objective = Objective(net, narrow, sizes, replace(weights, even=shrunken))
+    valid_loss = train(net, objective, narrow, schedule, progress).cpu()
     hold = fit_nuisances(
         net,
         objective,
@@ -167,18 +267,15 @@ def solve(stack, settings, nuisance, per_arm, n_jobs, progress):
         sizes=sizes,
         n_jobs=n_jobs,
     )
-    return [
-        Solution(
-            m=hold.m[i, :n],
-            g=hold.g[i, :n],
-            mu=None if hold.mu is None else hold.mu[:, i, :n],
-            strength=strength[i],
-            keep=keep[i].numpy(),
-            valid_loss=float(valid_loss[i]),
-            encoder=_encoder(net, narrow, i),
-        )
-        for i, n in enumerate(len(q.fold.hold) for q in stack.problems)
+    if not detail:
+        return hold, None
+    if strength is None:
+        strength = relative_strength(net.row_norms()).cpu().numpy()
+    details = [
+        Detail(strength[i], keep[i].numpy(), float(valid_loss[i]), _encoder(net, narrow, i))
+        for i in range(stack.P)
     ]
+    return hold, details
 
 
 def _encoder(net, stack, i):

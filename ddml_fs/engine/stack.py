@@ -23,7 +23,7 @@ class Batch(NamedTuple):
 class Stack:
     """G folds with p problems each, packed for the device.
 
-    Everything is scaled by the rows that are trained on, and by no others. Binary treatments
+    Everything is scaled by the rows that are trained on, and by no others. Binary targets
     stay 0/1.
 
     Parameters
@@ -52,27 +52,42 @@ class Stack:
 
         T, t_index = _unique_vectors([_vector(q.treatment, X) for q in problems])
         Y, y_index = _unique_vectors([q.outcome for q in problems])
-        binary = np.array([q.binary for q in problems])
+        binary_T, binary_Y = ([getattr(q, b) for q in problems] for b in ("binary_T", "binary_Y"))
         x_scale = [_mean_sd(X[f.fit].double(), 0) for f in self.folds]
         t_scale = [_mean_sd(T[i, q.fold.fit], -1) for q, i in zip(problems, t_index, strict=True)]
         y_scale = [_mean_sd(Y[i, q.fold.fit], -1) for q, i in zip(problems, y_index, strict=True)]
-        t_scale = [(0.0, 1.0) if b else scale for b, scale in zip(binary, t_scale, strict=True)]
+        t_scale, y_scale = (
+            [(0.0, 1.0) if b else scale for b, scale in zip(binary, scales, strict=True)]
+            for binary, scales in ((binary_T, t_scale), (binary_Y, y_scale))
+        )
 
+        base_T, base_Y = (
+            [
+                _log_odds(V[i, q.fold.fit]) if b else 0.0
+                for q, i, b in zip(problems, index, binary, strict=True)
+            ]
+            for V, index, binary in ((T, t_index, binary_T), (Y, y_index, binary_Y))
+        )
         self.t_index, self.y_index = (i[:, None].to(self.device) for i in (t_index, y_index))
         self.X, self.T, self.Y = (a.to(self.device, dtype) for a in (X, T, Y))
         self.x_mean, self.x_sd = self._columns(x_scale, (self.G, 1, self.D))
         self.t_mean, self.t_sd = self._columns(t_scale, (self.P, 1))
         self.y_mean, self.y_sd = self._columns(y_scale, (self.P, 1))
-        # One bool where all treatments are of one kind, else (P, 1).
-        self.binary = bool(binary[0]) if len(set(binary)) == 1 else torch.tensor(binary)[:, None]
-        if isinstance(self.binary, torch.Tensor):
-            self.binary = self.binary.to(self.device)
+        # Log-odds of binary targets, 0 for others: what a constant model says, (P, 2).
+        self.base = torch.tensor([base_T, base_Y]).T.to(self.device, dtype)
+        self.binary_T, self.binary_Y = self._kinds(binary_T), self._kinds(binary_Y)
         self.columns = torch.arange(self.D)
         self.keep = self._covariates()
 
     def _columns(self, scales, shape):
         pairs = ([torch.as_tensor(s[k]) for s in scales] for k in (0, 1))
         return [torch.stack(a).reshape(shape).to(self.device, self.dtype) for a in pairs]
+
+    def _kinds(self, binary):
+        """One bool where all targets are of one kind, else (P, 1)."""
+        if len(set(binary)) == 1:
+            return bool(binary[0])
+        return torch.tensor(binary)[:, None].to(self.device)
 
     def _covariates(self):
         """Inputs that a problem may read, (P, D): all columns but its own treatment."""
@@ -168,3 +183,8 @@ def _mean_sd(values, dim):
     """Mean and standard deviation; columns that do not vary are left unscaled."""
     sd = values.std(dim)
     return values.mean(dim), torch.where(sd > 1e-12, sd, torch.ones_like(sd))
+
+
+def _log_odds(labels):
+    """Log-odds of the mean of 0/1 labels, finite where all are alike."""
+    return float(torch.logit(labels.mean(), 0.5 / len(labels)))

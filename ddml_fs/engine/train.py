@@ -24,6 +24,8 @@ class Schedule:
         Decoupled weight decay, a part of Θ.
     lasso : float
         Group lasso on the first layer's rows per role, the other part of Θ; 0 is none.
+    l2 : float
+        Penalty ½·l2·‖W‖² on all weights but the intercepts, a part of the loss.
     patience : int
         Epochs without a better validation loss after which a problem stops.
     """
@@ -32,6 +34,7 @@ class Schedule:
     peak: float
     weight_decay: float = 0.01
     lasso: float = 0.0
+    l2: float = 0.0
     patience: int = 20
 
 
@@ -55,13 +58,20 @@ class FlatAdamW:
         Its weights and gradients become views of the vector.
     weight_decay : float
         Decoupled weight decay.
+    l2 : float
+        Penalty on weights, not on intercepts, that passes through the moments as any gradient.
     betas : pair of float
         Memory of the mean and of the square of the gradient.
     """
 
-    def __init__(self, model, weight_decay, betas=(0.9, 0.999)):
+    def __init__(self, model, weight_decay, l2=0.0, betas=(0.9, 0.999)):
         weights = list(model.parameters())
         self.weight_decay, self.betas, self.n_steps = weight_decay, betas, 0
+        self.l2 = None
+        if l2:
+            penalised = ["W" in name for name, _ in model.named_parameters()]
+            rates = [torch.full_like(w, l2 * p) for w, p in zip(weights, penalised, strict=True)]
+            self.l2 = torch.cat([rate.detach().flatten() for rate in rates])
         self.values = torch.cat([w.detach().flatten() for w in weights])
         self.gradient, self.mean, self.square = (torch.zeros_like(self.values) for _ in range(3))
         sizes = [w.numel() for w in weights]
@@ -73,6 +83,8 @@ class FlatAdamW:
         """Move the weights against the gradients that have gathered, and forget these."""
         self.n_steps += 1
         g, (beta_1, beta_2) = self.gradient, self.betas
+        if self.l2 is not None:
+            g.addcmul_(self.values, self.l2)
         self.mean.lerp_(g, 1 - beta_1)
         self.square.mul_(beta_2).addcmul_(g, g, value=1 - beta_2)
         scale = (self.square / (1 - beta_2**self.n_steps)).sqrt_().add_(1e-8)
@@ -114,15 +126,15 @@ def train(model, objective, stack, schedule, progress=None):
         Callable on a batch, with ``validate(batch, weight)``.
     stack : Stack
     schedule : Schedule
-    progress : callable, optional
-        Called after every epoch.
+    progress : Progress, optional
+        Told of every epoch.
 
     Returns
     -------
     best : Tensor of shape (P,)
         Validation losses.
     """
-    optimizer = FlatAdamW(model, schedule.weight_decay)
+    optimizer = FlatAdamW(model, schedule.weight_decay, schedule.l2)
     prices = None
     if schedule.lasso:
         prices = schedule.lasso * torch.tensor(ROLE_PRICES).to(stack.X)
@@ -147,7 +159,7 @@ def train(model, objective, stack, schedule, progress=None):
         stale = torch.where(better, 0, stale + 1)
         model.exchange(better, kept, current)
         if progress is not None:
-            progress()
+            progress.advance()
         if bool((stale >= schedule.patience).all()):
             break
     model.exchange(torch.ones_like(better), current, kept)

@@ -1,0 +1,159 @@
+"""What users pass to the selector, read into plain arrays."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import column_or_1d
+
+MOST_CLASSES = 20  # integers with more values are numbers, not labels
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The distinct, varying columns of a table.
+
+    Attributes
+    ----------
+    X : array of shape (N, F)
+        In single precision; two-valued columns as 0/1.
+    binary : bool array of shape (F,)
+        Which columns are two-valued.
+    scale : array of shape (F,)
+        Difference of the two values; 1 for other columns.
+    sd : array of shape (F,)
+        Standard deviations, in the units of the table.
+    group : int array of shape (D,)
+        For each column of the table its place in X; copies share one, constants have −1.
+    """
+
+    X: np.ndarray
+    binary: np.ndarray
+    scale: np.ndarray
+    sd: np.ndarray
+    group: np.ndarray
+
+
+def read_columns(X):
+    """Read a dense table (N, D).
+
+    Examples
+    --------
+    >>> columns = read_columns(np.array([[1.0, 5, 2, 1], [3, 5, 4, 3], [1, 5, 9, 1]]))
+    >>> columns.group.tolist(), columns.binary.tolist(), columns.scale.tolist()
+    ([0, -1, 1, 0], [True, False], [2.0, 1.0])
+    """
+    low, high = X.min(0), X.max(0)
+    binary = ((low == X) | (high == X)).all(0) & (low < high)
+    scale = np.where(binary, high - low, 1.0)
+    values = np.where(binary, high == X, X)
+    first: dict = {}
+    group = np.full(X.shape[1], -1)
+    kept: list[int] = []
+    for j in np.flatnonzero(low < high):
+        key = values[:, j].tobytes()
+        if key not in first:
+            first[key] = len(kept)
+            kept.append(int(j))
+        group[j] = first[key]
+    table = np.ascontiguousarray(values[:, kept], dtype=np.float32)
+    sd = values[:, kept].std(0) * scale[kept]
+    return Columns(table, binary[kept], scale[kept], sd, group)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The label or number that features act on.
+
+    Attributes
+    ----------
+    y : array of shape (N,)
+        Class numbers, or the numbers themselves.
+    classes : array, or None
+        The labels; None for numbers.
+    outcomes : list of arrays of shape (N,)
+        What effects are estimated on: the number, the second of two classes, or each of several
+        classes against the rest.
+    """
+
+    y: np.ndarray
+    classes: np.ndarray | None
+    outcomes: list
+
+    @property
+    def n_least(self):
+        """Rows of the rarest class, or all rows."""
+        return len(self.y) if self.classes is None else int(np.bincount(self.y).min())
+
+
+def read_target(y, task):
+    """Read y; ``task`` is "auto", "classification" or "regression"."""
+    if task == "auto":
+        whole = y.dtype.kind in "OUSb" or np.array_equal(y, np.round(y))
+        label = whole and (y.dtype.kind in "OUSb" or len(np.unique(y)) <= MOST_CLASSES)
+    else:
+        label = task == "classification"
+    if not label:
+        try:
+            numbers = y.astype(np.float64)
+        except ValueError:
+            raise ValueError(f"y must be numeric for task='regression', got {y[:1]!r}.") from None
+        if np.ptp(numbers) == 0:
+            raise ValueError(f"y must vary, got the single value {numbers[0]:g} in every row.")
+        return Target(numbers, None, [numbers])
+    encoder = LabelEncoder().fit(y)
+    codes, classes = encoder.transform(y), encoder.classes_
+    if len(classes) < 2:
+        raise ValueError(f"y must have at least 2 classes, got one class, {classes[0]!r}.")
+    shown = range(1, 2) if len(classes) == 2 else range(len(classes))
+    target = Target(codes, classes, [(codes == c).astype(np.float64) for c in shown])
+    if target.n_least < 2:
+        rare = classes[np.bincount(codes).argmin()]
+        raise ValueError(f"y must have at least 2 rows of each class, got 1 of {rare!r}.")
+    return target
+
+
+def read_domains(sample_domain, n_samples):
+    """Which rows are sources, and the domain of each of these.
+
+    Negative numbers mark targets, as in skada.
+
+    Returns
+    -------
+    source : bool array of shape (n_samples,)
+    domain : int array of shape (n_sources,)
+        Number of the domain.
+    names : array
+        Of the domains.
+    """
+    if sample_domain is None:
+        return np.ones(n_samples, bool), np.zeros(n_samples, int), np.array(["all"])
+    labels = column_or_1d(np.asarray(sample_domain))
+    check_consistent_length(labels, np.empty(n_samples))
+    source = np.ones(n_samples, bool)
+    if labels.dtype.kind in "if":
+        if not np.isfinite(labels).all():
+            raise ValueError("sample_domain must name a domain in every row, got NaN or infinity.")
+        source = labels >= 0
+    if not source.any():
+        raise ValueError(
+            "sample_domain must name at least one source, a label that is not negative; got "
+            "targets alone."
+        )
+    names, domain = np.unique(labels[source], return_inverse=True)
+    return source, domain, names
+
+
+def number_of_folds(wanted, target):
+    """As many folds as the rarest class and the rows allow."""
+    return max(2, min(wanted, target.n_least, len(target.y) // 4))
+
+
+def strata_of(target, domain, n_folds):
+    """Labels that every fold shall have in the same shares: classes within domains, or None."""
+    several = domain.max() > 0
+    both = target.y * (domain.max() + 1) + domain if target.classes is not None else domain
+    if several and np.bincount(both)[np.unique(both)].min() >= n_folds:
+        return both
+    return None if target.classes is None else target.y

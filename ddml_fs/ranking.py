@@ -1,0 +1,163 @@
+"""From effects to an order of the features, and how many of them to keep."""
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy import stats
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss, mean_squared_error
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+RANKINGS = ("causal", "effect", "tstat", "stability")
+GROWTH = 1.15  # from one candidate number of features to the next
+
+
+def feature_scores(ranking, table, n_samples):
+    """One score a feature, larger for better ones.
+
+    Parameters
+    ----------
+    ranking : str or callable
+        "causal": |z| / √n, z being the mean effect over the standard deviation of the effect in a
+        new domain; on the scale of a partial correlation. "effect": |θ|. "tstat": |θ| / stderr.
+        "stability": the chance that a new domain's effect has the sign of the mean. A callable
+        takes the table and returns the scores.
+    table : DataFrame
+        Effects of the features.
+    n_samples : int
+
+    Returns
+    -------
+    scores : array of shape (F,)
+    """
+    if callable(ranking):
+        scores = np.asarray(ranking(table), dtype=np.float64)
+        if scores.shape != (len(table),) or np.isnan(scores).any():
+            raise ValueError(
+                f"ranking must return one number a feature ({len(table)}), got an array of shape "
+                f"{scores.shape} with {int(np.isnan(scores).sum())} NaN."
+            )
+        return scores
+    column = {"causal": "z", "effect": "effect", "tstat": "tstat", "stability": "stability"}
+    scores = table[column[ranking]].abs().to_numpy()
+    return scores / np.sqrt(n_samples) if ranking == "causal" else scores
+
+
+def redundancy_weight(penalty):
+    """Weight β of redundancy: how much of confounding shrunken nuisances leave in an effect.
+
+    A ridge penalty λ leaves λ / (1 + λ) of a standardised confounder in the treatment's residual
+    and as much in the label's, so the product of the two in the score. With ample data λ is near 0,
+    effects are conditional on all other features, and no further account of redundancy is wanted.
+
+    Examples
+    --------
+    >>> redundancy_weight(3.0), redundancy_weight(0.0)
+    (0.5625, 0.0)
+    """
+    return (penalty / (1 + penalty)) ** 2
+
+
+def greedy_order(scores, X, beta):
+    """Order features by relevance less redundancy: mRMR on shares of variance.
+
+    The next feature is the one with the largest r_j² − β · mean ρ(x_j, x_k)² over those taken, ρ
+    being the correlation.
+
+    Parameters
+    ----------
+    scores : array of shape (F,)
+        Relevance r_j.
+    X : array of shape (N, F)
+    beta : float
+        Weight of redundancy; 0 sorts by score.
+
+    Returns
+    -------
+    order : int array of shape (F,)
+        Best first.
+
+    Examples
+    --------
+    >>> x = np.array([1.0, 2.0, 3.0, 4.0])
+    >>> X = np.column_stack([x, x + [0.1, 0, 0, 0], [1.0, -1, -1, 1]])
+    >>> greedy_order(np.array([0.9, 0.8, 0.7]), X, beta=1.0).tolist()
+    [0, 2, 1]
+    """
+    if beta == 0:
+        return np.argsort(-scores, kind="stable")
+    centred = X - X.mean(0, dtype=np.float64)
+    norm = np.sqrt((centred**2).sum(0))
+    centred = (centred / np.where(norm > 0, norm, 1.0)).astype(np.float32)
+    shared = np.square(centred.T @ centred)
+    value, sum_shared = scores**2, np.zeros(len(scores))
+    left = np.ones(len(scores), dtype=bool)
+    order = np.empty(len(scores), dtype=np.intp)
+    for i in range(len(scores)):
+        best = np.argmax(np.where(left, value - beta * sum_shared / max(i, 1), -np.inf))
+        order[i], left[best] = best, False
+        sum_shared += shared[best]
+    return order
+
+
+def candidate_numbers(n_features):
+    """Numbers of features to try: all small ones, then a geometric series up to all of them.
+
+    Examples
+    --------
+    >>> candidate_numbers(30)
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 21, 24, 28, 30]
+    """
+    numbers = [1]
+    while numbers[-1] < n_features:
+        numbers.append(min(n_features, max(numbers[-1] + 1, round(numbers[-1] * GROWTH))))
+    return numbers
+
+
+def default_downstream(label):
+    """Logistic regression for labels and ridge regression for numbers, on scaled features."""
+    model = LogisticRegression(max_iter=1000) if label else Ridge()
+    return make_pipeline(StandardScaler(), model)
+
+
+def choose_number(X, y, splits, downstream, n_jobs=None):
+    """How many features to keep: the fewest that do as well as the best number.
+
+    Each split brings its own order of the features, from its training rows' evidence. A number is
+    as good as the best one when its mean loss on the splits' test rows is at most one standard
+    error of the paired difference worse.
+
+    Parameters
+    ----------
+    X : array of shape (N, F)
+    y : array of shape (N,)
+    splits : list of triples
+        Training rows, test rows, and the order of the eligible features.
+    downstream : estimator
+    n_jobs : int, optional
+
+    Returns
+    -------
+    number : int
+    numbers : list of int
+        Those tried.
+    losses : array of shape (splits, numbers)
+    """
+    numbers = candidate_numbers(min(len(order) for _, _, order in splits))
+
+    def loss_of(train, test, columns):
+        model = clone(downstream).fit(X[np.ix_(train, columns)], y[train])
+        seen = X[np.ix_(test, columns)]
+        if is_classifier(model) and hasattr(model, "predict_proba"):
+            return log_loss(y[test], model.predict_proba(seen), labels=model.classes_)
+        if is_classifier(model):
+            return 1 - model.score(seen, y[test])
+        return mean_squared_error(y[test], model.predict(seen))
+
+    work = (delayed(loss_of)(tr, te, order[:k]) for tr, te, order in splits for k in numbers)
+    losses = np.reshape(Parallel(n_jobs=n_jobs)(work), (len(splits), len(numbers)))
+    worse = losses - losses[:, [losses.mean(0).argmin()]]
+    stderr = stats.sem(worse, axis=0) if len(splits) > 1 else np.zeros(len(numbers))
+    good = worse.mean(0) <= stderr + 1e-12
+    return numbers[int(np.argmax(good))], numbers, losses

@@ -1,0 +1,412 @@
+"""CausalFeatureSelector: effects of all features, ranked, and the top K of them."""
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+
+from ddml_fs import inference
+from ddml_fs.effect import DDML
+from ddml_fs.engine.devices import resolve_devices
+from ddml_fs.engine.plan import draw_seed
+from ddml_fs.engine.ridge import penalty_for
+from ddml_fs.inputs import (
+    number_of_folds,
+    read_columns,
+    read_domains,
+    read_target,
+    strata_of,
+)
+from ddml_fs.progress import progress_bar
+from ddml_fs.ranking import (
+    RANKINGS,
+    choose_number,
+    default_downstream,
+    feature_scores,
+    greedy_order,
+    redundancy_weight,
+)
+from ddml_fs.stability import across_domains, collect
+from ddml_fs.sweep import sweep
+from ddml_fs.table import chosen, effects_table, spread_to_copies
+from ddml_fs.validation import check_integer, check_number, check_option
+
+UNSTABLE = 0.01  # p-value of equal effects in all domains, below which a feature is unstable
+N_DRAWS = 1000  # of the multiplier bootstrap
+
+
+def sweep_estimator(nuisance="mlp", **changes):
+    """The DDML that a sweep uses: small, strongly shrunken networks.
+
+    Shrunken nuisances rank features better than the best predictive ones, and are quick. A single
+    effect is better estimated by the defaults of :class:`~ddml_fs.DDML`.
+
+    Parameters
+    ----------
+    nuisance : {"mlp", "rf", "ridge"}, estimator or pair of estimators
+    **changes
+        Other settings of DDML.
+
+    Returns
+    -------
+    estimator : DDML
+
+    Examples
+    --------
+    >>> from ddml_fs.selector import sweep_estimator
+    >>> sweep_estimator("ridge").shrinkage
+    10.0
+    """
+    settings = {"hidden": 4, "latent": 4, "epochs": 5, "learning_rate": 0.01, "gates": False}
+    settings |= {"lambda_ort": 0.1, "shrinkage": 10.0}
+    return DDML(nuisance, **(settings | changes))
+
+
+class CausalFeatureSelector(SelectorMixin, BaseEstimator):
+    """Select features by their causal effects on the label, and by how stable these are.
+
+    Every feature in turn is the treatment and all others are covariates; all these estimates run
+    as one batched computation. Features are ranked by an effect that is large, well known and the
+    same in all source domains, and the top K are kept.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float, "auto" or "fdr", default="auto"
+        A number, a share, or a rule. "auto": the fewest features with which ``downstream`` does
+        as well as with the best number, leaving one domain out at a time or, with one domain, by
+        cross-validation. "fdr": those whose q-value is at most ``fdr_level``. May be changed after
+        ``fit`` (by ``set_params``) at no cost, except to "auto".
+    estimator : {"mlp", "rf", "ridge"} or DDML, default="mlp"
+        How effects are estimated. A name stands for the settings of
+        :func:`~ddml_fs.selector.sweep_estimator`; "ridge" is a closed form, for thousands of
+        features. Its score is chosen by ``score``.
+    ranking : {"causal", "effect", "tstat", "stability"} or callable, default="causal"
+        "causal": the mean effect over the standard deviation of the effect in a new domain, less
+        redundancy with features ranked before. "effect": |θ|. "tstat": |θ| over its standard error.
+        "stability": the chance that a new domain's effect has the same sign. A callable takes
+        ``effects_`` and returns scores.
+    score : {"auto", "logistic", "partially_linear"}, default="auto"
+        Effects on the log-odds of a label, or on the mean. "auto" is the first for labels and
+        the second for numbers.
+    second_sweep : bool, default=True
+        With several domains: whether to estimate again without the unstable features among the
+        covariates. Given a consequence of the label, the effects of its causes are biased.
+    fdr_level : float, default=0.1
+        Share of false discoveries that "fdr" aims at.
+    downstream : estimator, optional
+        For "auto": logistic regression on scaled features, or ridge regression for numbers.
+    task : {"auto", "classification", "regression"}, default="auto"
+        What y is. "auto": labels are strings, booleans, or integers with at most 20 values.
+    memory_budget : float, default=1.0
+        Gigabytes that a shard of the sweep may take.
+    checkpoint : str or path, optional
+        Folder in which finished shards are kept. A run that was interrupted does only what is
+        missing, and the same sweep is not computed twice.
+    n_jobs : int, optional
+        joblib workers for the shards.
+    device : str, torch.device or list of them, default="auto"
+        Where to compute; shards take the devices of a list in turn.
+    random_state : int, RandomState or None, default=None
+        Seed of splits, weights, batches and of the bootstrap.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    effects_ : DataFrame
+        One row a feature, see Notes.
+    scores_ : array of shape (n_features,)
+        Larger is better; 0 for constant columns.
+    ranking_ : int array of shape (n_features,)
+        1 for the best; copies of a column share their rank.
+    domains_ : array
+        The source domains.
+    n_features_auto_ : int
+        The number that "auto" chose; only with "auto".
+    curve_ : DataFrame
+        Mean loss of ``downstream`` by number of features; only with "auto".
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Columns of ``effects_``: ``effect``, the random-effects mean over the domains; ``std_effect``,
+    that of one standard deviation of the feature; ``stderr`` and ``tstat`` of the mean; ``pvalue``
+    of no effect in a new domain, ``qvalue`` (Benjamini–Hochberg) and ``holm``; ``effect[d]`` in
+    each domain; ``sign_agreement``, the share of domains with the mean's sign; ``I2``, the
+    heterogeneity; ``tau``, the standard deviation of the effect between domains beyond chance;
+    ``z``, the mean over the standard deviation of the effect in a new domain, and ``stability``,
+    the chance that this effect has the mean's sign; ``score``, ``rank`` and ``selected``. With more
+    than two classes, a feature's row is that of the class on which it acts most clearly,
+    ``class``; p-values account for the choice.
+
+    Standard errors are those of the model, 1 / √information: they stay honest for rare features,
+    whose sandwich errors come out too small.
+
+    Rows whose ``sample_domain`` is negative are targets, as in skada, and are never looked at.
+    Sparse input is held as a dense matrix in single precision while fitting.
+
+    Examples
+    --------
+    >>> from ddml_fs import CausalFeatureSelector
+    >>> from ddml_fs.datasets import make_domain_data
+    >>> data = make_domain_data(n_samples=300, n_causal=5, n_spurious=5, n_noise=10, random_state=0)
+    >>> selector = CausalFeatureSelector(5, random_state=0)
+    >>> _ = selector.fit(data.X, data.y, sample_domain=data.sample_domain)
+    >>> bool(data.causal[selector.get_support()].all())
+    True
+    """
+
+    # skada's name for domain labels; it travels without being asked for.
+    __metadata_request__fit = {"sample_domain": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        n_features_to_select="auto",
+        *,
+        estimator="mlp",
+        ranking="causal",
+        score="auto",
+        second_sweep=True,
+        fdr_level=0.1,
+        downstream=None,
+        task="auto",
+        memory_budget=1.0,
+        checkpoint=None,
+        n_jobs=None,
+        device="auto",
+        random_state=None,
+        verbose=False,
+    ):
+        self.n_features_to_select = n_features_to_select
+        self.estimator = estimator
+        self.ranking = ranking
+        self.score = score
+        self.second_sweep = second_sweep
+        self.fdr_level = fdr_level
+        self.downstream = downstream
+        self.task = task
+        self.memory_budget = memory_budget
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X, y, sample_domain=None):
+        """Estimate the effects of all features, and rank them.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+            0/1 and continuous columns.
+        y : array of shape (n_samples,)
+            Labels or numbers.
+        sample_domain : array of shape (n_samples,), optional
+            The domain of each row; negative numbers mark targets, which are left out.
+
+        Returns
+        -------
+        self : CausalFeatureSelector
+        """
+        self._check_options()
+        source, domain, self.domains_ = read_domains(sample_domain, _num_samples(X))
+        if not source.all():
+            X, y = (_safe_indexing(a, np.flatnonzero(source)) for a in (X, y))
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=("csr", "csc"),
+            dtype=np.float64,
+            ensure_min_samples=8,
+            multi_output=False,
+        )
+        target = read_target(y, self.task)
+        columns = read_columns(X.toarray() if issparse(X) else X)
+        estimator, settings = self._engine(target)
+
+        evidence = self._estimate(columns, target, domain, estimator, settings)
+        self._rank(columns, target, evidence, settings, estimator)
+        if self.n_features_to_select == "auto":
+            self._choose(columns, target, domain, evidence)
+        return self
+
+    def _check_options(self):
+        n = self.n_features_to_select
+        if isinstance(n, str):
+            check_option(n, "n_features_to_select", ("auto", "fdr"))
+        elif isinstance(n, float):
+            check_number(n, "n_features_to_select", 1e-12, 1.0)
+        else:
+            check_integer(n, "n_features_to_select", 1)
+        if not callable(self.ranking):
+            check_option(self.ranking, "ranking", RANKINGS)
+        if not isinstance(self.estimator, DDML):
+            check_option(self.estimator, "estimator", ("mlp", "rf", "ridge"))
+        check_option(self.score, "score", ("auto", "logistic", "partially_linear"))
+        check_option(self.task, "task", ("auto", "classification", "regression"))
+        check_number(self.fdr_level, "fdr_level", 0, 1)
+        check_number(self.memory_budget, "memory_budget", 1e-3, np.inf)
+
+    def _engine(self, target):
+        """The estimator, made fit for the data, and the engine's settings."""
+        named = not isinstance(self.estimator, DDML)
+        estimator = sweep_estimator(self.estimator) if named else clone(self.estimator)
+        score = self.score
+        if score == "auto":
+            score = "partially_linear" if target.classes is None else "logistic"
+        if score == "logistic" and target.classes is None:
+            raise ValueError("score='logistic' needs labels in y, got numbers.")
+        estimator.set_params(score=score, n_folds=number_of_folds(estimator.n_folds, target))
+        return estimator, estimator._settings()
+
+    def _estimate(self, columns, target, domain, estimator, settings):
+        """One sweep or two: the evidence on every feature, one an outcome."""
+        if columns.X.shape[1] == 0:
+            raise ValueError("X must have a column that varies, got constant columns alone.")
+        if isinstance(self.random_state, int | np.integer):
+            seed = self.random_state
+        else:
+            seed = draw_seed(check_random_state(self.random_state))
+
+        def once(X, binary, title):
+            with progress_bar(self.verbose, title) as progress:
+                return sweep(
+                    X,
+                    binary,
+                    target.outcomes,
+                    estimator.score == "logistic",
+                    estimator,
+                    settings,
+                    strata=strata_of(target, domain, estimator.n_folds),
+                    seed=seed,
+                    devices=resolve_devices(self.device),
+                    n_jobs=self.n_jobs,
+                    memory=self.memory_budget,
+                    checkpoint=self.checkpoint,
+                    progress=progress,
+                )
+
+        sweeps = once(columns.X, columns.binary, "sweep over all features")
+        self._fold, self._seed = sweeps[0].fold, seed
+        evidence = [collect(s, columns.scale, domain) for s in sweeps]
+        if len(self.domains_) == 1 or not self.second_sweep:
+            return evidence
+        limit = UNSTABLE / len(evidence)
+        stable = np.all([across_domains(*s.by_domain()).pvalue_Q >= limit for s in evidence], 0)
+        if stable.all() or stable.sum() < 2:
+            return evidence
+        again = once(columns.X[:, stable], columns.binary[stable], "sweep over stable features")
+        return [
+            first.updated(stable, collect(s, columns.scale[stable], domain))
+            for first, s in zip(evidence, again, strict=True)
+        ]
+
+    def _rank(self, columns, target, evidence, settings, estimator):
+        """Make the table of effects, and bring the features into order."""
+        n = len(columns.X)
+        n_train = n * (estimator.n_folds - 1) / estimator.n_folds
+        self._beta = 0.0
+        if self.ranking == "causal" and settings.shrinkage:
+            self._beta = redundancy_weight(
+                penalty_for(settings.shrinkage, columns.X.shape[1], n_train)
+            )
+        table, shown = effects_table(evidence, columns.sd, self.domains_, target.classes)
+        table["score"] = feature_scores(self.ranking, table, n)
+        order = greedy_order(table["score"].to_numpy(), columns.X, self._beta)
+
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{j}" for j in range(self.n_features_in_)]
+        self._table, self.ranking_, self._order = spread_to_copies(
+            table, order, columns.group, names
+        )
+        self.scores_ = self._table["score"].to_numpy()
+        influence = chosen(shown, [s.influence for s in evidence])
+        rng = check_random_state(self._seed)
+        self._maxima = inference.bootstrap_maxima(influence, N_DRAWS, rng)
+
+    def _choose(self, columns, target, domain, evidence):
+        """The number of features, from the given rows alone."""
+        part = "domain" if len(self.domains_) > 1 else "fold"
+        label = domain if part == "domain" else self._fold
+        splits = []
+        for k in np.unique(label):
+            train, test = np.flatnonzero(label != k), np.flatnonzero(label == k)
+            other = [s.without(part, k) for s in evidence]
+            domains = np.delete(self.domains_, k) if part == "domain" else self.domains_
+            table, _ = effects_table(other, columns.sd, domains, target.classes)
+            scores = feature_scores(self.ranking, table, len(train))
+            splits.append((train, test, greedy_order(scores, columns.X[train], self._beta)))
+        downstream = self.downstream or default_downstream(target.classes is not None)
+        y = target.y if target.classes is None else target.classes[target.y]
+        number, numbers, losses = choose_number(columns.X, y, splits, downstream, self.n_jobs)
+        copies = np.bincount(columns.group[columns.group >= 0])
+        ranked = columns.group[self._order]
+        best = ranked[np.sort(np.unique(ranked, return_index=True)[1])][:number]
+        self.n_features_auto_ = int(copies[best].sum())
+        self.curve_ = pd.DataFrame({"n_features": numbers, "loss": losses.mean(0)})
+
+    @property
+    def effects_(self):
+        """One row a feature: effect, uncertainty, stability, score, rank, and whether selected."""
+        check_is_fitted(self)
+        return self._table.assign(rank=self.ranking_, selected=self._get_support_mask())
+
+    def _get_support_mask(self):
+        check_is_fitted(self)
+        self._check_options()
+        n = self.n_features_to_select
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        if n == "fdr":
+            return (self._table["qvalue"] <= self.fdr_level).to_numpy()
+        if n == "auto":
+            if not hasattr(self, "n_features_auto_"):
+                raise ValueError(
+                    "n_features_to_select='auto' must be set before fit, got it after; fit again."
+                )
+            n = self.n_features_auto_
+        elif isinstance(n, float):
+            n = max(1, round(n * self.n_features_in_))
+        elif n > self.n_features_in_:
+            raise ValueError(
+                f"n_features_to_select must be at most the number of features "
+                f"({self.n_features_in_}), got {n}."
+            )
+        mask[self._order[:n]] = True
+        return mask
+
+    def conf_int(self, level=0.95, joint=False):
+        """Confidence intervals of the mean effects.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Coverage.
+        joint : bool, default=False
+            Whether all intervals together shall cover, by a multiplier bootstrap, instead of each
+            by itself.
+
+        Returns
+        -------
+        intervals : DataFrame
+            ``low`` and ``high``, one row a feature.
+        """
+        check_is_fitted(self)
+        check_number(level, "level", 1e-6, 1 - 1e-6)
+        reach = np.quantile(self._maxima, level) if joint else stats.norm.ppf(0.5 + level / 2)
+        half = reach * self._table["stderr"]
+        return pd.DataFrame(
+            {"low": self._table["effect"] - half, "high": self._table["effect"] + half}
+        )

@@ -1,0 +1,103 @@
+"""The table of effects: one row a feature."""
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ddml_fs.inference import holm
+from ddml_fs.stability import across_domains
+
+
+def chosen(shown, arrays):
+    """For every feature the entry of its own outcome.
+
+    Parameters
+    ----------
+    shown : int array of shape (F,)
+    arrays : list of arrays of shape (..., F)
+        One an outcome.
+    """
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.moveaxis(np.stack(arrays), -1, 0)[np.arange(len(shown)), shown].T
+
+
+def effects_table(evidence, sd, domains, classes):
+    """Effects of F features over the domains, and which outcome each row shows.
+
+    Parameters
+    ----------
+    evidence : list of Evidence
+        One an outcome.
+    sd : array of shape (F,)
+        Of the features.
+    domains : array
+        Names.
+    classes : array, or None
+        Names of the classes.
+
+    Returns
+    -------
+    table : DataFrame
+    shown : int array of shape (F,)
+        Number of the outcome.
+    """
+    parts = [across_domains(*s.by_domain()) for s in evidence]
+    shown = np.argmax([np.abs(part.z) for part in parts], 0)
+
+    def of(name):
+        return chosen(shown, [getattr(part, name) for part in parts])
+
+    effect, stderr, z = of("effect"), of("stderr"), of("z")
+    pvalue = np.minimum(1.0, of("pvalue") * len(parts))
+    columns = {} if len(parts) == 1 else {"class": classes[shown]}
+    columns |= {
+        "effect": effect,
+        "std_effect": effect * sd,
+        "stderr": stderr,
+        "tstat": effect / stderr,
+        "pvalue": pvalue,
+        "qvalue": stats.false_discovery_control(pvalue),
+        "holm": holm(pvalue),
+    }
+    columns |= {
+        f"effect[{name}]": chosen(shown, [part.by_domain[d] for part in parts])
+        for d, name in enumerate(domains)
+    }
+    columns |= {
+        "sign_agreement": of("agreement"),
+        "I2": of("I2"),
+        "tau": of("tau"),
+        "z": z,
+        "stability": stats.norm.cdf(np.abs(z)),
+    }
+    return pd.DataFrame(columns), shown
+
+
+def spread_to_copies(table, order, group, names):
+    """From distinct columns to all features: copies share a row, constants have no effect.
+
+    Returns
+    -------
+    table : DataFrame
+        One row a feature.
+    ranking : int array of shape (D,)
+        1 for the best.
+    order : int array
+        Features that vary, best first.
+    """
+    place = np.empty(len(order), dtype=int)
+    place[order] = np.arange(len(order))
+    varies = np.flatnonzero(group >= 0)
+    features = varies[np.argsort(place[group[varies]], kind="stable")]
+    spread = table.reindex(group)
+    spread.index = pd.Index(names, name="feature")
+    constant = group < 0
+    zero = ["effect", "std_effect", "tstat", "z", "score"]
+    zero += [c for c in spread.columns if c.startswith("effect[")]
+    spread.loc[constant, zero] = 0.0
+    spread.loc[constant, ["pvalue", "qvalue", "holm"]] = 1.0
+    ranking = np.full(len(group), len(features) + 1)
+    places = place[group[features]]
+    ranking[features] = np.searchsorted(places, places) + 1
+    return spread, ranking, features

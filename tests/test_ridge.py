@@ -1,0 +1,90 @@
+"""Ridge nuisances in closed form, against scikit-learn's models fitted one by one."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from ddml_fs.engine.plan import Problem, make_folds
+from ddml_fs.engine.ridge import logistic_fit, penalty_for, solve_ridge, standardised
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((300, 8)) @ rng.standard_normal((8, 8)) + 3
+    X[:, 2] = X[:, 2] > 3
+    index = X @ rng.standard_normal(8) / 4
+    label = rng.binomial(1, expit(index - index.mean())).astype(float)
+    return X, index + rng.standard_normal(300), label
+
+
+def one_by_one(X, y, fold, j, penalty, model):
+    """Fit a scikit-learn model on all columns but j, scaled as the fold is."""
+    rows = standardised(X, fold)
+    train, hold = (np.delete(a, j, 1) for a in (rows.train, rows.hold))
+    return model.fit(train, y[fold.train]), hold
+
+
+def test_linear_nuisances_equal_ridge_of_scikit_learn(table):
+    X, y, _ = table
+    fold = make_folds(300, 3, np.random.RandomState(0))[0]
+    problems = [Problem(fold, j, y, j == 2, 0) for j in range(8)]
+    n = len(fold.train)
+    penalty = penalty_for(10.0, 8, n)
+    for j, (m, g) in enumerate(solve_ridge(problems, X, 10.0)):
+        for target, ours in ((X[:, j], m), (y, g)):
+            model, hold = one_by_one(X, target, fold, j, penalty, Ridge(alpha=n * penalty))
+            np.testing.assert_allclose(ours, model.predict(hold), atol=1e-9)
+
+
+def test_a_treatment_beside_the_table_is_one_more_column(table):
+    X, y, _ = table
+    fold = make_folds(300, 3, np.random.RandomState(0))[1]
+    inside = solve_ridge([Problem(fold, 7, y, False, 0)], X, 1.0)[0]
+    t = X[:, 7].copy()
+    beside = solve_ridge([Problem(fold, t, y, False, 0)], X[:, :7], 1.0)[0]
+    np.testing.assert_allclose(inside, beside, atol=1e-10)
+
+
+def test_logistic_fit_equals_scikit_learn(table):
+    X, _, label = table
+    fold = make_folds(300, 3, np.random.RandomState(0))[0]
+    rows, y = standardised(X, fold), label[fold.train]
+    intercept, beta = logistic_fit(rows.train, y, 0.05)
+    model = LogisticRegression(C=1 / (0.05 * len(y)), tol=1e-10, max_iter=1000)
+    model.fit(rows.train, y)
+    np.testing.assert_allclose(beta, model.coef_[0], atol=1e-5)
+    assert intercept == pytest.approx(model.intercept_[0], abs=1e-5)
+
+
+def test_logistic_outcome_without_a_column_is_close_to_a_refit(table):
+    """One Newton step stands for the refit: far nearer to it than the fit on all columns is."""
+    X, _, label = table
+    fold = make_folds(300, 3, np.random.RandomState(0))[0]
+    n = len(fold.train)
+    penalty = penalty_for(10.0, 8, n)
+    problems = [Problem(fold, j, label, j == 2, 0, binary_Y=True) for j in range(8)]
+    rows = standardised(X, fold)
+    full = LogisticRegression(C=1 / (penalty * n), tol=1e-10).fit(rows.train, label[fold.train])
+    p_full = full.predict_proba(rows.hold)[:, 1]
+    error, distance = [], []
+    for j, (_, p) in enumerate(solve_ridge(problems, X, 10.0)):
+        model = LogisticRegression(C=1 / (penalty * n), tol=1e-10)
+        model, hold = one_by_one(X, label, fold, j, penalty, model)
+        refit = model.predict_proba(hold)[:, 1]
+        error.append(np.abs(p - refit).mean())
+        distance.append(np.abs(p_full - refit).mean())
+    assert max(error) < 0.02
+    assert np.sum(error) < 0.25 * np.sum(distance)
+
+
+def test_constant_columns_are_harmless(table):
+    X, y, label = table
+    X = np.column_stack([X, np.ones(len(X))])
+    fold = make_folds(300, 3, np.random.RandomState(0))[0]
+    for outcome, binary in ((y, False), (label, True)):
+        problems = [Problem(fold, j, outcome, False, 0, binary) for j in (0, 8)]
+        for m, g in solve_ridge(problems, X, 1.0):
+            assert np.isfinite(m).all()
+            assert np.isfinite(g).all()
