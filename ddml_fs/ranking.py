@@ -19,10 +19,10 @@ def feature_scores(ranking, table, n_samples):
     Parameters
     ----------
     ranking : str or callable
-        "causal": |z| / √n, z being the mean effect over the standard deviation of the effect in a
-        new domain; on the scale of a partial correlation. "effect": |θ|. "tstat": |θ| / stderr.
-        "stability": the chance that a new domain's effect has the sign of the mean. A callable
-        takes the table and returns the scores.
+        "causal": |z| / √n times the invariance, z being the mean effect over the standard deviation
+        of the effect in a new domain; on the scale of a partial correlation. "effect": |θ|.
+        "tstat": |θ| / stderr. "stability": the chance that a new domain's effect has the sign of
+        the mean. A callable takes the table and returns the scores.
     table : DataFrame
         Effects of the features.
     n_samples : int
@@ -39,9 +39,9 @@ def feature_scores(ranking, table, n_samples):
                 f"{scores.shape} with {int(np.isnan(scores).sum())} NaN."
             )
         return scores
-    column = {"causal": "z", "effect": "effect", "tstat": "tstat", "stability": "stability"}
-    scores = table[column[ranking]].abs().to_numpy()
-    return scores / np.sqrt(n_samples) if ranking == "causal" else scores
+    if ranking == "causal":
+        return (table["z"].abs() * table["invariance"] / np.sqrt(n_samples)).to_numpy()
+    return table[ranking].abs().to_numpy()
 
 
 def redundancy_weight(penalty):

@@ -35,7 +35,7 @@ from ddml_fs.sweep import sweep
 from ddml_fs.table import chosen, effects_table, spread_to_copies
 from ddml_fs.validation import check_integer, check_number, check_option
 
-UNSTABLE = 0.01  # p-value of equal effects in all domains, below which a feature is unstable
+SCREENS = 2  # the second one is free of most consequences that bias the first
 N_DRAWS = 1000  # of the multiplier bootstrap
 
 
@@ -92,9 +92,10 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
     score : {"auto", "logistic", "partially_linear"}, default="auto"
         Effects on the log-odds of a label, or on the mean. "auto" is the first for labels and
         the second for numbers.
-    second_sweep : bool, default=True
-        With several domains: whether to estimate again without the unstable features among the
-        covariates. Given a consequence of the label, the effects of its causes are biased.
+    covariates : {"stable", "all"}, default="stable"
+        With several domains: what effects are conditional on. Given a consequence of the label,
+        the effects of its causes are biased, so features whose effects differ between the domains,
+        as a quick ridge sweep finds them, are treatments but no covariates.
     fdr_level : float, default=0.1
         Share of false discoveries that "fdr" aims at.
     downstream : estimator, optional
@@ -171,7 +172,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         estimator="mlp",
         ranking="causal",
         score="auto",
-        second_sweep=True,
+        covariates="stable",
         fdr_level=0.1,
         downstream=None,
         task="auto",
@@ -186,7 +187,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         self.estimator = estimator
         self.ranking = ranking
         self.score = score
-        self.second_sweep = second_sweep
+        self.covariates = covariates
         self.fdr_level = fdr_level
         self.downstream = downstream
         self.task = task
@@ -234,10 +235,10 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         )
         target = read_target(y, self.task)
         columns = read_columns(X.toarray() if issparse(X) else X)
-        estimator, settings = self._engine(target)
+        estimator = self._estimator(target)
 
-        evidence = self._estimate(columns, target, domain, estimator, settings)
-        self._rank(columns, target, evidence, settings, estimator)
+        evidence = self._estimate(columns, target, domain, estimator)
+        self._rank(columns, target, evidence, estimator)
         if self.n_features_to_select == "auto":
             self._choose(columns, target, domain, evidence)
         return self
@@ -254,13 +255,14 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
             check_option(self.ranking, "ranking", RANKINGS)
         if not isinstance(self.estimator, DDML):
             check_option(self.estimator, "estimator", ("mlp", "rf", "ridge"))
+        check_option(self.covariates, "covariates", ("stable", "all"))
         check_option(self.score, "score", ("auto", "logistic", "partially_linear"))
         check_option(self.task, "task", ("auto", "classification", "regression"))
         check_number(self.fdr_level, "fdr_level", 0, 1)
         check_number(self.memory_budget, "memory_budget", 1e-3, np.inf)
 
-    def _engine(self, target):
-        """The estimator, made fit for the data, and the engine's settings."""
+    def _estimator(self, target):
+        """The estimator, made fit for the data."""
         named = not isinstance(self.estimator, DDML)
         estimator = sweep_estimator(self.estimator) if named else clone(self.estimator)
         score = self.score
@@ -268,60 +270,56 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
             score = "partially_linear" if target.classes is None else "logistic"
         if score == "logistic" and target.classes is None:
             raise ValueError("score='logistic' needs labels in y, got numbers.")
-        estimator.set_params(score=score, n_folds=number_of_folds(estimator.n_folds, target))
-        return estimator, estimator._settings()
+        n_folds = number_of_folds(estimator.n_folds, target)
+        return estimator.set_params(score=score, n_folds=n_folds)
 
-    def _estimate(self, columns, target, domain, estimator, settings):
-        """One sweep or two: the evidence on every feature, one an outcome."""
+    def _estimate(self, columns, target, domain, estimator):
+        """The sweep: the evidence on every feature, one an outcome."""
         if columns.X.shape[1] == 0:
             raise ValueError("X must have a column that varies, got constant columns alone.")
-        if isinstance(self.random_state, int | np.integer):
-            seed = self.random_state
-        else:
-            seed = draw_seed(check_random_state(self.random_state))
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = draw_seed(check_random_state(seed))
 
-        def once(X, binary, title):
-            with progress_bar(self.verbose, title) as progress:
-                return sweep(
-                    X,
-                    binary,
-                    target.outcomes,
-                    estimator.score == "logistic",
-                    estimator,
-                    settings,
-                    strata=strata_of(target, domain, estimator.n_folds),
-                    seed=seed,
-                    devices=resolve_devices(self.device),
-                    n_jobs=self.n_jobs,
-                    memory=self.memory_budget,
-                    checkpoint=self.checkpoint,
-                    progress=progress,
-                )
+        def evidence(model, covariates, **options):
+            sweeps = sweep(
+                columns.X,
+                columns.binary,
+                target.outcomes,
+                model,
+                strata=strata_of(target, domain, estimator.n_folds),
+                seed=seed,
+                covariates=covariates,
+                **options,
+            )
+            self._fold, self._seed = sweeps[0].fold, seed
+            return [collect(s, columns.scale, domain) for s in sweeps]
 
-        sweeps = once(columns.X, columns.binary, "sweep over all features")
-        self._fold, self._seed = sweeps[0].fold, seed
-        evidence = [collect(s, columns.scale, domain) for s in sweeps]
-        if len(self.domains_) == 1 or not self.second_sweep:
-            return evidence
-        limit = UNSTABLE / len(evidence)
-        stable = np.all([across_domains(*s.by_domain()).pvalue_Q >= limit for s in evidence], 0)
-        if stable.all() or stable.sum() < 2:
-            return evidence
-        again = once(columns.X[:, stable], columns.binary[stable], "sweep over stable features")
-        return [
-            first.updated(stable, collect(s, columns.scale[stable], domain))
-            for first, s in zip(evidence, again, strict=True)
-        ]
+        stable = None
+        if len(self.domains_) > 1 and self.covariates == "stable":
+            screen = sweep_estimator("ridge", score=estimator.score, n_folds=estimator.n_folds)
+            for _ in range(SCREENS):
+                parts = [across_domains(*s.by_domain()) for s in evidence(screen, stable)]
+                stable = np.all([part.stable for part in parts], 0)
+        with progress_bar(self.verbose, "sweep over all features") as progress:
+            return evidence(
+                estimator,
+                stable,
+                devices=resolve_devices(self.device),
+                n_jobs=self.n_jobs,
+                memory=self.memory_budget,
+                checkpoint=self.checkpoint,
+                progress=progress,
+            )
 
-    def _rank(self, columns, target, evidence, settings, estimator):
+    def _rank(self, columns, target, evidence, estimator):
         """Make the table of effects, and bring the features into order."""
         n = len(columns.X)
         n_train = n * (estimator.n_folds - 1) / estimator.n_folds
         self._beta = 0.0
-        if self.ranking == "causal" and settings.shrinkage:
-            self._beta = redundancy_weight(
-                penalty_for(settings.shrinkage, columns.X.shape[1], n_train)
-            )
+        if self.ranking == "causal" and estimator.shrinkage:
+            penalty = penalty_for(estimator.shrinkage, columns.X.shape[1], n_train)
+            self._beta = redundancy_weight(penalty)
         table, shown = effects_table(evidence, columns.sd, self.domains_, target.classes)
         table["score"] = feature_scores(self.ranking, table, n)
         order = greedy_order(table["score"].to_numpy(), columns.X, self._beta)
@@ -341,6 +339,10 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         """The number of features, from the given rows alone."""
         part = "domain" if len(self.domains_) > 1 else "fold"
         label = domain if part == "domain" else self._fold
+        # Features whose effects differ between the domains are not worth a try in a new one.
+        stable = np.all([across_domains(*s.by_domain()).stable for s in evidence], 0)
+        if not stable.any():
+            stable[:] = True
         splits = []
         for k in np.unique(label):
             train, test = np.flatnonzero(label != k), np.flatnonzero(label == k)
@@ -348,7 +350,8 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
             domains = np.delete(self.domains_, k) if part == "domain" else self.domains_
             table, _ = effects_table(other, columns.sd, domains, target.classes)
             scores = feature_scores(self.ranking, table, len(train))
-            splits.append((train, test, greedy_order(scores, columns.X[train], self._beta)))
+            order = greedy_order(scores, columns.X[train], self._beta)
+            splits.append((train, test, order[stable[order]]))
         downstream = self.downstream or default_downstream(target.classes is not None)
         y = target.y if target.classes is None else target.classes[target.y]
         number, numbers, losses = choose_number(columns.X, y, splits, downstream, self.n_jobs)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 TINY = 1e-12
-CHANCE = 0.95  # spread of the effects that chance explains with this probability is not counted
+UNSTABLE = 0.01  # p-value of equal effects in all domains, below which a feature is unstable
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,6 @@ class Evidence:
             domain=self.domain[other],
             fold=self.fold[other],
         )
-
-    def updated(self, columns, other):
-        """The evidence with that of these columns taken from another, of the same cells."""
-        changes = {}
-        for name in ("U", "I", "influence"):
-            changes[name] = getattr(self, name).copy()
-            changes[name][:, columns] = getattr(other, name)
-        return replace(self, **changes)
 
     def by_domain(self):
         """U and I summed over the folds, each (domains, F)."""
@@ -115,8 +107,10 @@ class Stability:
         Share of the domains whose effect has the mean's sign.
     z : array of shape (F,)
         Mean over the standard deviation of the effect in a new domain.
-    pvalue, pvalue_Q : arrays of shape (F,)
-        Of no effect in a new domain, and of the same effect in all domains.
+    invariance : array of shape (F,)
+        1 where chance explains the spread of the effects, else the share of Q that it explains.
+    pvalue : array of shape (F,)
+        Of no effect in a new domain.
     """
 
     by_domain: np.ndarray
@@ -127,14 +121,19 @@ class Stability:
     I2: np.ndarray
     agreement: np.ndarray
     z: np.ndarray
+    invariance: np.ndarray
     pvalue: np.ndarray
-    pvalue_Q: np.ndarray
+
+    @property
+    def stable(self):
+        """Features whose effects differ no more than chance explains, (F,)."""
+        return self.invariance == 1
 
 
 def across_domains(U, I):
     """Combine the domains by the method of DerSimonian and Laird.
 
-    The variance between domains, τ², is estimated from Cochran's Q where Q exceeds its 95 %
+    The variance between domains, τ², is estimated from Cochran's Q where Q exceeds its 99 %
     quantile under equal effects, and is 0 elsewhere: stable features keep their precision, and only
     spread that chance does not explain counts. What matters for a domain yet unseen is the effect
     there, with variance τ² + stderr²: ``z`` is the mean effect over its root. With one domain, z is
@@ -152,7 +151,7 @@ def across_domains(U, I):
     --------
     >>> same = across_domains(np.array([[20.0, 20.0], [20.0, -10.0]]), np.full((2, 2), 10.0))
     >>> same.effect.round(3).tolist(), same.tau.round(3).tolist()
-    ([2.0, 0.5], [0.0, 2.029])
+    ([2.0, 0.5], [0.0, 1.959])
     """
     known = TINY < I
     I = np.where(known, I, TINY)
@@ -161,7 +160,7 @@ def across_domains(U, I):
     total = I.sum(0)
     Q = (I * (theta - (I * theta).sum(0) / total) ** 2).sum(0)
     spread = np.maximum(total - (I**2).sum(0) / total, TINY)
-    chance = stats.chi2.ppf(CHANCE, df) if df else np.inf
+    chance = stats.chi2.isf(UNSTABLE, df) if df else np.inf
     tau2 = np.where(chance < Q, (Q - chance) / spread, 0.0)
     weights = 1 / (1 / I + tau2)
     effect = (weights * theta).sum(0) / weights.sum(0)
@@ -178,6 +177,6 @@ def across_domains(U, I):
         I2=np.maximum(0.0, 1 - df / np.maximum(Q, TINY)) if df else np.zeros_like(Q),
         agreement=(np.sign(theta) == np.sign(effect)).mean(0),
         z=z,
+        invariance=np.minimum(1.0, chance / np.maximum(Q, TINY)),
         pvalue=pvalue,
-        pvalue_Q=stats.chi2.sf(Q, df) if df else np.ones_like(Q),
     )

@@ -31,7 +31,7 @@ class Sweep:
     fold: np.ndarray
 
 
-def sweep(X, binary, outcomes, label, estimator, settings, *, strata, seed, **options):
+def sweep(X, binary, outcomes, estimator, *, strata, seed, **options):
     """Residuals of every column, for every outcome.
 
     Parameters
@@ -40,23 +40,21 @@ def sweep(X, binary, outcomes, label, estimator, settings, *, strata, seed, **op
     binary : bool array of shape (F,)
         Which columns are 0/1.
     outcomes : list of arrays of shape (N,)
-    label : bool
-        Whether the outcomes are 0/1 labels.
     estimator : DDML
-        Gives nuisance models, folds and repeats.
-    settings : Settings
-        Of the engine.
+        Its settings; with the logistic score the outcomes are 0/1 labels.
     strata : int array of shape (N,), optional
         Labels that every fold has in the same shares.
     seed : int, RandomState or None
     **options
-        Of :func:`ddml_fs.engine.run.run`: devices, workers, memory, checkpoint, progress.
+        Of :func:`ddml_fs.engine.run.run`: covariates, devices, workers, memory, checkpoint and
+        progress.
 
     Returns
     -------
     sweeps : list of Sweep
         One an outcome.
     """
+    label = estimator.score == "logistic"
     problems = plan_problems(
         [(j, bool(b)) for j, b in enumerate(binary)],
         [(outcome, label) for outcome in outcomes],
@@ -67,6 +65,7 @@ def sweep(X, binary, outcomes, label, estimator, settings, *, strata, seed, **op
         strata=strata,
         valid_share=estimator.valid_share,
     )
+    settings = estimator._settings()
     solutions = run(problems, X, settings, estimator.nuisance, detail=False, **options)
 
     number = {id(outcome): c for c, outcome in enumerate(outcomes)}

@@ -68,6 +68,7 @@ def effects_table(evidence, sd, domains, classes):
         "sign_agreement": of("agreement"),
         "I2": of("I2"),
         "tau": of("tau"),
+        "invariance": of("invariance"),
         "z": z,
         "stability": stats.norm.cdf(np.abs(z)),
     }

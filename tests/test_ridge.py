@@ -38,13 +38,20 @@ def test_linear_nuisances_equal_ridge_of_scikit_learn(table):
             np.testing.assert_allclose(ours, model.predict(hold), atol=1e-9)
 
 
-def test_a_treatment_beside_the_table_is_one_more_column(table):
+def test_columns_that_are_no_covariates(table):
+    """As treatments beside the table: an array, or a column that is not conditioned on."""
     X, y, _ = table
     fold = make_folds(300, 3, np.random.RandomState(0))[1]
-    inside = solve_ridge([Problem(fold, 7, y, False, 0)], X, 1.0)[0]
-    t = X[:, 7].copy()
-    beside = solve_ridge([Problem(fold, t, y, False, 0)], X[:, :7], 1.0)[0]
-    np.testing.assert_allclose(inside, beside, atol=1e-10)
+    beside = solve_ridge([Problem(fold, X[:, 7].copy(), y, False, 0)], X[:, :7], 1.0)[0]
+    covariates = np.arange(8) < 7
+    problems = [Problem(fold, j, y, False, 0) for j in range(8)]
+    inside = solve_ridge(problems, X, 1.0, covariates)
+    np.testing.assert_allclose(inside[7], beside, atol=1e-10)
+    np.testing.assert_allclose(inside[:7], solve_ridge(problems[:7], X[:, :7], 1.0), atol=1e-10)
+    n = len(fold.train)
+    rows = standardised(X, fold)
+    model = Ridge(alpha=n * penalty_for(1.0, 7, n)).fit(rows.train[:, :7], y[fold.train])
+    np.testing.assert_allclose(beside[1], model.predict(rows.hold[:, :7]), atol=1e-9)
 
 
 def test_logistic_fit_equals_scikit_learn(table):

@@ -43,35 +43,33 @@ def standardised(X, fold):
     return Rows((train - mean) * inverse, (hold - mean) * inverse, sd)
 
 
-def left_out(A, weights, penalty, hold):
-    """Residuals of the held-out rows of each column on all others, and Ω.
+class Gram:
+    """The weighted cross-products of standardised rows A, XᵀWX/n + λI, factored.
 
     Parameters
     ----------
-    A, hold : arrays of shape (n, D) and (n_hold, D)
-        Standardised rows.
-    weights : array of shape (n,), or None
-        Of the training rows; None is one each.
+    A : array of shape (n, D)
     penalty : float
-
-    Returns
-    -------
-    residual : array of shape (n_hold, D)
-    factor : tuple
-        Cholesky factor of XᵀX/n + λI.
+        λ.
+    weights : array of shape (n,), optional
+        Of the rows; one each unless given.
     """
-    weighted = A if weights is None else A * weights[:, None]
-    gram = weighted.T @ A / len(A)
-    gram[np.diag_indices_from(gram)] += penalty
-    factor = cho_factor(gram, overwrite_a=True, check_finite=False)
-    omega = cho_solve(factor, np.eye(A.shape[1]), overwrite_b=True, check_finite=False)
-    return hold @ omega / np.diag(omega), factor
 
+    def __init__(self, A, penalty, weights=None):
+        self.n, self.weighted = len(A), A if weights is None else A * weights[:, None]
+        gram = self.weighted.T @ A / self.n
+        gram[np.diag_indices_from(gram)] += penalty
+        self.factor = cho_factor(gram, overwrite_a=True, check_finite=False)
 
-def linear_outcome(rows, Y, residual, factor):
-    """E[Y | X without column j] of the held-out rows, (n_hold, D), by ridge regression."""
-    beta = cho_solve(factor, rows.train.T @ (Y - Y.mean()) / len(Y), check_finite=False)
-    return Y.mean() + (rows.hold @ beta)[:, None] - residual * beta
+    def coefficients(self, targets):
+        """Ridge coefficients of centred targets (n, …), (D, …)."""
+        return cho_solve(self.factor, self.weighted.T @ targets / self.n, check_finite=False)
+
+    def left_out(self, A):
+        """What each column of rows A (n, D) leaves after a regression on all others, (n, D)."""
+        eye = np.eye(A.shape[1])
+        omega = cho_solve(self.factor, eye, overwrite_b=True, check_finite=False)
+        return A @ omega / np.diag(omega)
 
 
 def logistic_fit(A, Y, penalty):
@@ -93,17 +91,47 @@ def logistic_fit(A, Y, penalty):
     return beta[0], beta[1:]
 
 
-def logistic_outcome(rows, Y, penalty):
-    """P(Y = 1 | X without column j) of the held-out rows, (n_hold, D), by ridge-logistic."""
-    intercept, beta = logistic_fit(rows.train, Y, penalty)
-    p = expit(intercept + rows.train @ beta)
-    w = p * (1 - p)
-    centre = (w @ rows.train) / w.sum()  # the intercept is not penalised: profile it out
-    residual, _ = left_out(rows.train - centre, w, penalty, rows.hold - centre)
-    return expit(intercept + (rows.hold @ beta)[:, None] - residual * beta)
+class Fit:
+    """Nuisances of one fold, for every column as the treatment.
+
+    Parameters
+    ----------
+    rows : Rows
+    covariates : bool array of shape (D,)
+        The columns that are conditioned on; a treatment never is on itself.
+    penalty : float
+    """
+
+    def __init__(self, rows, covariates, penalty):
+        self.covariates, self.penalty = covariates, penalty
+        self.A, self.B = rows.train[:, covariates], rows.hold[:, covariates]
+        self.gram = Gram(self.A, penalty)
+        # Columns that are no covariates leave what a plain regression leaves.
+        self.residual = rows.hold - self.B @ self.gram.coefficients(rows.train)
+        self.residual[:, covariates] = self.gram.left_out(self.B)
+
+    def linear_outcome(self, Y):
+        """E[Y | covariates without column j] of the held-out rows, (n_hold, D)."""
+        beta = self.gram.coefficients(Y - Y.mean())
+        return Y.mean() + self._without(beta, self.residual[:, self.covariates])
+
+    def logistic_outcome(self, Y):
+        """P(Y = 1 | covariates without column j) of the held-out rows, (n_hold, D)."""
+        intercept, beta = logistic_fit(self.A, Y, self.penalty)
+        p = expit(intercept + self.A @ beta)
+        w = p * (1 - p)
+        centre = (w @ self.A) / w.sum()  # the intercept is not penalised: profile it out
+        gram = Gram(self.A - centre, self.penalty, w)
+        return expit(intercept + self._without(beta, gram.left_out(self.B - centre)))
+
+    def _without(self, beta, residual):
+        """The index of the held-out rows, less the part of each covariate in turn."""
+        index = np.repeat((self.B @ beta)[:, None], len(self.covariates), 1)
+        index[:, self.covariates] -= residual * beta
+        return index
 
 
-def solve_ridge(problems, X, shrinkage):
+def solve_ridge(problems, X, shrinkage, covariates=None):
     """Held-out predictions of all problems.
 
     Parameters
@@ -112,6 +140,8 @@ def solve_ridge(problems, X, shrinkage):
     X : array of shape (N, D)
     shrinkage : float
         See :func:`penalty_for`.
+    covariates : bool array of shape (D,), optional
+        The columns that may be covariates; all unless given.
 
     Returns
     -------
@@ -119,6 +149,7 @@ def solve_ridge(problems, X, shrinkage):
         m and g of each problem.
     """
     X = np.asarray(X, dtype=np.float64)
+    covariates = np.ones(X.shape[1], bool) if covariates is None else np.asarray(covariates)
     out: list = [None] * len(problems)
     groups: dict = {}
     for i, problem in enumerate(problems):
@@ -126,31 +157,27 @@ def solve_ridge(problems, X, shrinkage):
         key = id(own) if isinstance(own, np.ndarray) else None
         groups.setdefault((id(problem.fold), key), []).append(i)
     for members in groups.values():
-        first = problems[members[0]]
-        table = X
-        if isinstance(first.treatment, np.ndarray):
-            table = np.column_stack([X, first.treatment])
-        solved = _solve_fold(table, [problems[i] for i in members], shrinkage)
+        own = problems[members[0]].treatment
+        table, use = X, covariates
+        if isinstance(own, np.ndarray):
+            table, use = np.column_stack([X, own]), np.r_[covariates, False]
+        solved = _solve_fold(table, use, [problems[i] for i in members], shrinkage)
         for i, pair in zip(members, solved, strict=True):
             out[i] = pair
     return out
 
 
-def _solve_fold(table, problems, shrinkage):
+def _solve_fold(table, covariates, problems, shrinkage):
     """Solve problems that share a fold and a table of columns."""
     fold = problems[0].fold
     rows = standardised(table, fold)
-    penalty = penalty_for(shrinkage, table.shape[1], len(fold.train))
-    residual, factor = left_out(rows.train, None, penalty, rows.hold)
+    fit = Fit(rows, covariates, penalty_for(shrinkage, covariates.sum(), len(fold.train)))
     outcomes: dict = {}
     for problem in problems:
         j = table.shape[1] - 1 if isinstance(problem.treatment, np.ndarray) else problem.treatment
         key = id(problem.outcome)
         if key not in outcomes:
-            Y = problem.outcome[fold.train]
-            if problem.binary_Y:
-                outcomes[key] = logistic_outcome(rows, Y, penalty)
-            else:
-                outcomes[key] = linear_outcome(rows, Y, residual, factor)
-        m = table[fold.hold, j] - residual[:, j] * rows.sd[j]
+            predict = fit.logistic_outcome if problem.binary_Y else fit.linear_outcome
+            outcomes[key] = predict(problem.outcome[fold.train])
+        m = table[fold.hold, j] - fit.residual[:, j] * rows.sd[j]
         yield m, outcomes[key][:, j]

@@ -127,6 +127,7 @@ def run(
     settings,
     nuisance="mlp",
     *,
+    covariates=None,
     per_arm=False,
     detail=True,
     devices=("cpu",),
@@ -146,6 +147,8 @@ def run(
     X : array of shape (N, D)
     settings : Settings
     nuisance : "mlp", "rf", "ridge", estimator, or pair of estimators
+    covariates : bool array of shape (D,), optional
+        The columns that may be covariates; all unless given.
     per_arm : bool
         Whether outcome models per arm are wanted.
     detail : bool
@@ -167,10 +170,13 @@ def run(
         In the order of ``problems``.
     """
     if isinstance(nuisance, str) and nuisance == "ridge":
-        return [Solution(m, g) for m, g in solve_ridge(problems, X, settings.shrinkage)]
+        solved = solve_ridge(problems, X, settings.shrinkage, covariates)
+        return [Solution(m, g) for m, g in solved]
     X = np.ascontiguousarray(X, dtype=str(settings.dtype).removeprefix("torch."))
     shards = make_shards(problems, X.shape[1], settings.sizes, settings.batch_size, memory)
-    store = Checkpoint(checkpoint, lambda: fingerprint(problems, X, settings, nuisance, per_arm))
+    store = Checkpoint(
+        checkpoint, lambda: fingerprint(problems, X, settings, nuisance, covariates, per_arm)
+    )
     progress = progress or Progress()
     progress.start(len(shards) * settings.epochs)
 
@@ -191,6 +197,7 @@ def run(
             "X": X,
             "settings": settings,
             "nuisance": nuisance,
+            "covariates": covariates,
             "per_arm": per_arm,
             "detail": detail,
             "device": devices[s % len(devices)],
@@ -220,7 +227,18 @@ def run(
 
 
 def solve_shard(
-    s, problems, X, settings, nuisance, per_arm, detail, device, n_jobs, threads=None, progress=None
+    s,
+    problems,
+    X,
+    settings,
+    nuisance,
+    covariates,
+    per_arm,
+    detail,
+    device,
+    n_jobs,
+    threads=None,
+    progress=None,
 ):
     """Solve the problems of one shard, on the device it is told, in this process.
 
@@ -234,7 +252,7 @@ def solve_shard(
     if threads is not None:
         torch.set_num_threads(threads)  # workers together use the cores once
     X = torch.from_numpy(X if X.flags.writeable else X.copy())
-    stack = Stack(problems, X, device, settings.batch_size, settings.dtype)
+    stack = Stack(problems, X, device, settings.batch_size, settings.dtype, covariates)
     return s, *solve(stack, settings, nuisance, per_arm, detail, n_jobs, progress)
 
 
@@ -252,7 +270,7 @@ def solve(stack, settings, nuisance, per_arm=False, detail=True, n_jobs=None, pr
     narrow = stack.select(keep.any(0).nonzero()[:, 0])
     schedule, shrunken = settings.final, settings.shrinkage > 0
     if shrunken:
-        penalty = penalty_for(settings.shrinkage, stack.D, stack.steps * stack.B)
+        penalty = penalty_for(settings.shrinkage, len(narrow.columns), stack.steps * stack.B)
         schedule = replace(schedule, l2=L2_OF_PENALTY * penalty)
     net = Network(narrow, keep, sizes, constant=shrunken)
     objective = Objective(net, narrow, sizes, replace(weights, even=shrunken))

@@ -38,9 +38,19 @@ class Stack:
         Rows of a batch.
     dtype : torch.dtype
         Of all tensors, and so of the networks.
+    covariates : bool array of shape (D,), optional
+        The columns that may be covariates; all unless given.
     """
 
-    def __init__(self, problems, X, device="cpu", batch_size="auto", dtype=torch.float32):
+    def __init__(
+        self,
+        problems,
+        X,
+        device="cpu",
+        batch_size="auto",
+        dtype=torch.float32,
+        covariates=None,
+    ):
         self.problems = problems
         self.folds = list({id(q.fold): q.fold for q in problems}.values())
         self.G, self.p = len(self.folds), len(problems) // len(self.folds)
@@ -77,7 +87,7 @@ class Stack:
         self.base = torch.tensor([base_T, base_Y]).T.to(self.device, dtype)
         self.binary_T, self.binary_Y = self._kinds(binary_T), self._kinds(binary_Y)
         self.columns = torch.arange(self.D)
-        self.keep = self._covariates()
+        self.keep = self._inputs(covariates)
 
     def _columns(self, scales, shape):
         pairs = ([torch.as_tensor(s[k]) for s in scales] for k in (0, 1))
@@ -89,9 +99,11 @@ class Stack:
             return bool(binary[0])
         return torch.tensor(binary)[:, None].to(self.device)
 
-    def _covariates(self):
-        """Inputs that a problem may read, (P, D): all columns but its own treatment."""
+    def _inputs(self, covariates):
+        """Inputs that a problem may read, (P, D): all covariates but its own treatment."""
         keep = torch.ones(self.P, self.D, dtype=torch.bool)
+        if covariates is not None:
+            keep &= torch.as_tensor(covariates)
         for i, problem in enumerate(self.problems):
             if not isinstance(problem.treatment, np.ndarray):
                 keep[i, problem.treatment] = False
