@@ -56,7 +56,7 @@ class DDML(BaseEstimator):
         Average effect over all rows or, with the interactive score, over the treated.
     outcome : {"auto", "coupled", "direct"}, default="auto"
         What the outcome head predicts: Y less the treatment's part, or E[Y | X] as the paper
-        prints it. "auto" is the first, and the second with the logistic score.
+        prints it. "auto" is the first, and the second with the logistic score or shrinkage.
     n_folds : int, default=5
         Folds of the cross-fitting, K.
     n_repeats : int, default=1
@@ -87,9 +87,10 @@ class DDML(BaseEstimator):
     valid_share : float, default=0.1
         Share of the training rows that stops the training and opens the gates.
     shrinkage : float, optional
-        Pull of the nuisances towards constants, in units of D / n, columns over training rows. As
-        a ridge penalty, s is the best one where signal / noise is 1 / s. Networks have none
-        unless it is given; ridge nuisances have 10.
+        Penalty of the nuisances, in units of D / n, columns over training rows. As a ridge
+        penalty, s is the best one where signal / noise is 1 / s. Networks have none unless it is
+        given, and then start from ridge regressions and learn what these miss; ridge nuisances
+        have 20.
     clip : float, default=0.01
         Propensities are kept this far from 0 and 1 (interactive score).
     n_jobs : int, optional
@@ -251,6 +252,8 @@ class DDML(BaseEstimator):
         check_option(self.outcome, "outcome", ("auto", *OUTCOMES))
         if self.outcome == "coupled" and self.score == "logistic":
             raise ValueError("outcome='coupled' is not for score='logistic'; use 'direct'.")
+        if self.outcome == "coupled" and self.shrinkage:
+            raise ValueError("outcome='coupled' is not for shrunken networks; use 'direct'.")
         ridge = isinstance(self.nuisance, str) and self.nuisance == "ridge"
         if ridge and self.score == "interactive":
             raise ValueError(
@@ -278,7 +281,7 @@ class DDML(BaseEstimator):
         if self.shrinkage is not None:
             check_number(self.shrinkage, "shrinkage", 0, np.inf)
         base = Settings()
-        coupled = self.outcome == "auto" and self.score != "logistic"
+        coupled = self.outcome == "auto" and self.score != "logistic" and not self.shrinkage
         return Settings(
             sizes=Sizes(H=self.hidden, Z=self.latent),
             weights=Weights(
@@ -291,7 +294,7 @@ class DDML(BaseEstimator):
             final=Schedule(self.epochs, self.learning_rate, self.weight_decay),
             slack=self.gate_slack,
             batch_size=self.batch_size,
-            shrinkage=10.0 * ridge if self.shrinkage is None else self.shrinkage,
+            shrinkage=20.0 * ridge if self.shrinkage is None else self.shrinkage,
         )
 
     def _plan(self, y, treatment, binary, own):

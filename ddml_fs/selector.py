@@ -59,10 +59,10 @@ def sweep_estimator(nuisance="mlp", **changes):
     --------
     >>> from ddml_fs.selector import sweep_estimator
     >>> sweep_estimator("ridge").shrinkage
-    10.0
+    20.0
     """
-    settings = {"hidden": 4, "latent": 4, "epochs": 5, "learning_rate": 0.01, "gates": False}
-    settings |= {"lambda_ort": 0.1, "shrinkage": 10.0}
+    settings = {"hidden": 4, "latent": 4, "epochs": 10, "learning_rate": 0.02, "gates": False}
+    settings |= {"lambda_ort": 0.1, "shrinkage": 20.0}
     return DDML(nuisance, **(settings | changes))
 
 

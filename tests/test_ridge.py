@@ -21,8 +21,8 @@ def table():
 
 def one_by_one(X, y, fold, j, penalty, model):
     """Fit a scikit-learn model on all columns but j, scaled as the fold is."""
-    rows = standardised(X, fold)
-    train, hold = (np.delete(a, j, 1) for a in (rows.train, rows.hold))
+    rows = standardised(X, fold.train, fold.hold)
+    train, hold = (np.delete(a, j, 1) for a in (rows.train, rows.new))
     return model.fit(train, y[fold.train]), hold
 
 
@@ -49,15 +49,15 @@ def test_columns_that_are_no_covariates(table):
     np.testing.assert_allclose(inside[7], beside, atol=1e-10)
     np.testing.assert_allclose(inside[:7], solve_ridge(problems[:7], X[:, :7], 1.0), atol=1e-10)
     n = len(fold.train)
-    rows = standardised(X, fold)
+    rows = standardised(X, fold.train, fold.hold)
     model = Ridge(alpha=n * penalty_for(1.0, 7, n)).fit(rows.train[:, :7], y[fold.train])
-    np.testing.assert_allclose(beside[1], model.predict(rows.hold[:, :7]), atol=1e-9)
+    np.testing.assert_allclose(beside[1], model.predict(rows.new[:, :7]), atol=1e-9)
 
 
 def test_logistic_fit_equals_scikit_learn(table):
     X, _, label = table
     fold = make_folds(300, 3, np.random.RandomState(0))[0]
-    rows, y = standardised(X, fold), label[fold.train]
+    rows, y = standardised(X, fold.train, fold.hold), label[fold.train]
     intercept, beta = logistic_fit(rows.train, y, 0.05)
     model = LogisticRegression(C=1 / (0.05 * len(y)), tol=1e-10, max_iter=1000)
     model.fit(rows.train, y)
@@ -72,9 +72,9 @@ def test_logistic_outcome_without_a_column_is_close_to_a_refit(table):
     n = len(fold.train)
     penalty = penalty_for(10.0, 8, n)
     problems = [Problem(fold, j, label, j == 2, 0, binary_Y=True) for j in range(8)]
-    rows = standardised(X, fold)
+    rows = standardised(X, fold.train, fold.hold)
     full = LogisticRegression(C=1 / (penalty * n), tol=1e-10).fit(rows.train, label[fold.train])
-    p_full = full.predict_proba(rows.hold)[:, 1]
+    p_full = full.predict_proba(rows.new)[:, 1]
     error, distance = [], []
     for j, (_, p) in enumerate(solve_ridge(problems, X, 10.0)):
         model = LogisticRegression(C=1 / (penalty * n), tol=1e-10)

@@ -1,6 +1,25 @@
-"""Where to compute."""
+"""Where to compute, and with how many threads."""
+
+from contextlib import contextmanager
 
 import torch
+from threadpoolctl import threadpool_limits
+
+
+@contextmanager
+def one_thread():
+    """Compute in one thread, in torch and in linear algebra.
+
+    A stack is many small operations: threads that wait for each other between any two of them cost
+    more than they bring. More cores are used by more workers, and no more than were asked for.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def resolve_devices(devices="auto"):

@@ -136,11 +136,11 @@ class Network(Stacked):
         The inputs each problem reads, among all columns of X.
     sizes : Sizes
         Widths.
-    constant : bool
-        Whether to start as the constant model, from which a shrunken network does not go far.
+    silent : bool
+        Whether the heads start at zero, and so the network at what its stack starts from.
     """
 
-    def __init__(self, stack, keep, sizes, constant=False):
+    def __init__(self, stack, keep, sizes, silent=False):
         super().__init__(stack)
         self.keep = keep
         H, Z = sizes.H, sizes.Z
@@ -161,10 +161,9 @@ class Network(Stacked):
         self.set_weight("W_2", W_2, mask_2)
         self.set_weight("b_2", torch.zeros(self.P, 1, 3 * Z))
         self.Psi = Heads(stack, generators, sizes)
-        if constant:
+        if silent:
             with torch.no_grad():
                 self.Psi.W_2.zero_()
-                self.Psi.b_2.copy_(stack.base[:, None])
         self.register_buffer("theta_0", self.place(torch.zeros(self.P, 1, 1)))
 
     def Phi(self, x: Tensor):

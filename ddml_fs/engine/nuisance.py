@@ -147,7 +147,7 @@ def _from_estimators(net, objective, stack, nuisance, per_arm, n_jobs):
     """Models of scikit-learn, one problem after another."""
     with torch.no_grad():
         train, hold = (stack.batch(stack.rows(part)[0]) for part in ("train", "hold"))
-        inputs = [_head_inputs(net, batch) for batch in (train, hold)]
+        inputs = [_head_inputs(objective, batch) for batch in (train, hold)]
     T, Y = train.T.cpu().numpy(), train.Y.cpu().numpy()
     theta_0 = net.theta_0[:, 0, 0].cpu().numpy() if objective.coupled else np.zeros(stack.P)
 
@@ -176,9 +176,9 @@ def _from_estimators(net, objective, stack, nuisance, per_arm, n_jobs):
     return m, g, mu
 
 
-def _head_inputs(net, batch):
+def _head_inputs(objective, batch):
     """What the models for T and for Y read, each an array (P, B, 2Z + 1)."""
-    Z = net.Phi(batch.x)
+    Z, T_raw, _, Y_raw = objective.forward(batch)
     roles = Z.chunk(3, -1)
     return [
         torch.cat(
@@ -186,7 +186,7 @@ def _head_inputs(net, batch):
         )
         .cpu()
         .numpy()
-        for reads, output in zip(HEADS, net.Psi(Z), strict=True)
+        for reads, output in zip(HEADS, (T_raw, Y_raw), strict=True)
     ]
 
 

@@ -73,11 +73,13 @@ class Objective:
         self.coupled = weights.outcome == "coupled"
         if self.coupled and self.binary_Y is not False:
             raise ValueError("outcome='coupled' needs continuous outcomes, got binary ones.")
+        if self.coupled and stack.base is not None:
+            raise ValueError("outcome='coupled' cannot start from a base, which predicts E[Y | X].")
         self.moments = torch.zeros(2, stack.P).to(stack.X)
         self.n_batches = 0
-        # 1 / (4 p(1 − p)) in terms of the log-odds; 1 for continuous targets, whose base is 0.
-        base = stack.base if weights.even else torch.zeros_like(stack.base)
-        self.scale_T, self.scale_Y = torch.cosh(base / 2).square().unbind(-1)
+        # 1 / (4 p(1 − p)) in terms of the log-odds; 1 for continuous targets.
+        log_odds = stack.log_odds if weights.even else torch.zeros_like(stack.log_odds)
+        self.scale_T, self.scale_Y = torch.cosh(log_odds / 2).square().unbind(-1)
         if weights.lambda_dis:
             seeds = [q.seed + 1 for q in stack.problems]
             self.features = RandomFeatures(seeds, sizes.Z, weights.n_features, stack.X)
@@ -86,6 +88,8 @@ class Objective:
         """The latents Z (P, B, 3Z), and T_raw, T_pre and Y_raw, all (P, B)."""
         Z = self.net.Phi(batch.x)
         T_raw, Y_raw = self.net.Psi(Z)
+        if batch.base is not None:
+            T_raw, Y_raw = T_raw + batch.base[..., 0], Y_raw + batch.base[..., 1]
         return Z, T_raw, to_mean(T_raw, self.binary_T), Y_raw
 
     def outcome_mean(self, T_pre, Y_raw):

@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit
+from scipy.special import expit, logit
 
 NEWTON_STEPS, TOLERANCE = 25, 1e-8
 
 
 class Rows(NamedTuple):
-    """Standardised rows of one fold: ``train`` (n, D), ``hold`` (n_hold, D), and the scale (D,)."""
+    """Standardised rows to fit on (n, D) and to predict (n_new, D), and the scale (D,)."""
 
     train: np.ndarray
-    hold: np.ndarray
+    new: np.ndarray
     sd: np.ndarray
 
 
@@ -29,18 +29,17 @@ def penalty_for(shrinkage, D, n):
 
     Examples
     --------
-    >>> penalty_for(10.0, 400, 1600)
-    2.5
+    >>> penalty_for(20.0, 400, 1600)
+    5.0
     """
     return max(shrinkage * D / n, 1e-6)
 
 
-def standardised(X, fold):
-    """The fold's rows, scaled by its training rows; columns that do not vary there become 0."""
-    train, hold = X[fold.train], X[fold.hold]
-    mean, sd = train.mean(0), train.std(0)
+def standardised(X, train, new):
+    """Rows of X (N, D), scaled by those to fit on; columns that do not vary there become 0."""
+    mean, sd = X[train].mean(0), X[train].std(0)
     inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 1e-12)
-    return Rows((train - mean) * inverse, (hold - mean) * inverse, sd)
+    return Rows((X[train] - mean) * inverse, (X[new] - mean) * inverse, sd)
 
 
 class Gram:
@@ -92,7 +91,7 @@ def logistic_fit(A, Y, penalty):
 
 
 class Fit:
-    """Nuisances of one fold, for every column as the treatment.
+    """Nuisances for every column as the treatment, fitted on one set of rows.
 
     Parameters
     ----------
@@ -104,35 +103,35 @@ class Fit:
 
     def __init__(self, rows, covariates, penalty):
         self.covariates, self.penalty = covariates, penalty
-        self.A, self.B = rows.train[:, covariates], rows.hold[:, covariates]
+        self.A, self.B = rows.train[:, covariates], rows.new[:, covariates]
         self.gram = Gram(self.A, penalty)
         # Columns that are no covariates leave what a plain regression leaves.
-        self.residual = rows.hold - self.B @ self.gram.coefficients(rows.train)
+        self.residual = rows.new - self.B @ self.gram.coefficients(rows.train)
         self.residual[:, covariates] = self.gram.left_out(self.B)
 
     def linear_outcome(self, Y):
-        """E[Y | covariates without column j] of the held-out rows, (n_hold, D)."""
+        """E[Y | covariates without column j] of the new rows, (n_new, D)."""
         beta = self.gram.coefficients(Y - Y.mean())
         return Y.mean() + self._without(beta, self.residual[:, self.covariates])
 
     def logistic_outcome(self, Y):
-        """P(Y = 1 | covariates without column j) of the held-out rows, (n_hold, D)."""
+        """Log-odds of Y = 1 given the covariates without column j of the new rows, (n_new, D)."""
         intercept, beta = logistic_fit(self.A, Y, self.penalty)
         p = expit(intercept + self.A @ beta)
         w = p * (1 - p)
         centre = (w @ self.A) / w.sum()  # the intercept is not penalised: profile it out
         gram = Gram(self.A - centre, self.penalty, w)
-        return expit(intercept + self._without(beta, gram.left_out(self.B - centre)))
+        return intercept + self._without(beta, gram.left_out(self.B - centre))
 
     def _without(self, beta, residual):
-        """The index of the held-out rows, less the part of each covariate in turn."""
+        """The index of the new rows, less the part of each covariate in turn."""
         index = np.repeat((self.B @ beta)[:, None], len(self.covariates), 1)
         index[:, self.covariates] -= residual * beta
         return index
 
 
-def solve_ridge(problems, X, shrinkage, covariates=None):
-    """Held-out predictions of all problems.
+def ridge_fits(problems, X, shrinkage, covariates, train, new):
+    """Ridge nuisances of all problems, those of a fold from one inverse.
 
     Parameters
     ----------
@@ -140,44 +139,73 @@ def solve_ridge(problems, X, shrinkage, covariates=None):
     X : array of shape (N, D)
     shrinkage : float
         See :func:`penalty_for`.
-    covariates : bool array of shape (D,), optional
+    covariates : bool array of shape (D,), or None
         The columns that may be covariates; all unless given.
+    train, new : callables
+        From a fold to the rows to fit on, and to those to predict.
 
-    Returns
-    -------
-    predictions : list of pairs of arrays of shape (n_hold,)
-        m and g of each problem.
+    Yields
+    ------
+    i : int
+        Number of a problem.
+    m, g : arrays of shape (n_new,)
+        Predicted treatment, and predicted outcome: its log-odds for a label.
     """
     X = np.asarray(X, dtype=np.float64)
     covariates = np.ones(X.shape[1], bool) if covariates is None else np.asarray(covariates)
-    out: list = [None] * len(problems)
     groups: dict = {}
     for i, problem in enumerate(problems):
         own = problem.treatment
         key = id(own) if isinstance(own, np.ndarray) else None
         groups.setdefault((id(problem.fold), key), []).append(i)
     for members in groups.values():
-        own = problems[members[0]].treatment
+        own, fold = problems[members[0]].treatment, problems[members[0]].fold
         table, use = X, covariates
         if isinstance(own, np.ndarray):
             table, use = np.column_stack([X, own]), np.r_[covariates, False]
-        solved = _solve_fold(table, use, [problems[i] for i in members], shrinkage)
-        for i, pair in zip(members, solved, strict=True):
-            out[i] = pair
+        rows = standardised(table, train(fold), new(fold))
+        fit = Fit(rows, use, penalty_for(shrinkage, use.sum(), len(rows.train)))
+        outcomes: dict = {}
+        for i in members:
+            q = problems[i]
+            j = table.shape[1] - 1 if isinstance(q.treatment, np.ndarray) else q.treatment
+            if id(q.outcome) not in outcomes:
+                predict = fit.logistic_outcome if q.binary_Y else fit.linear_outcome
+                outcomes[id(q.outcome)] = predict(q.outcome[train(fold)])
+            m = table[new(fold), j] - fit.residual[:, j] * rows.sd[j]
+            yield i, m, outcomes[id(q.outcome)][:, j]
+
+
+def solve_ridge(problems, X, shrinkage, covariates=None):
+    """Held-out predictions m and g of all problems, a list of pairs of arrays (n_hold,)."""
+    out: list = [None] * len(problems)
+    fits = ridge_fits(
+        problems, X, shrinkage, covariates, lambda fold: fold.train, lambda fold: fold.hold
+    )
+    for i, m, g in fits:
+        out[i] = (m, expit(g) if problems[i].binary_Y else g)
     return out
 
 
-def _solve_fold(table, covariates, problems, shrinkage):
-    """Solve problems that share a fold and a table of columns."""
-    fold = problems[0].fold
-    rows = standardised(table, fold)
-    fit = Fit(rows, covariates, penalty_for(shrinkage, covariates.sum(), len(fold.train)))
-    outcomes: dict = {}
-    for problem in problems:
-        j = table.shape[1] - 1 if isinstance(problem.treatment, np.ndarray) else problem.treatment
-        key = id(problem.outcome)
-        if key not in outcomes:
-            predict = fit.logistic_outcome if problem.binary_Y else fit.linear_outcome
-            outcomes[key] = predict(problem.outcome[fold.train])
-        m = table[fold.hold, j] - fit.residual[:, j] * rows.sd[j]
-        yield m, outcomes[key][:, j]
+def ridge_base(problems, X, shrinkage, covariates=None):
+    """What a shrunken network starts from: ridge nuisances of all rows, fitted on ``fold.fit``.
+
+    Returns
+    -------
+    base : array of shape (P, N, 2)
+        For T and Y: log-odds of binary targets, values of others.
+    """
+    everything = np.arange(len(X))
+    base = np.empty((len(problems), len(X), 2))
+    fits = ridge_fits(
+        problems, X, shrinkage, covariates, lambda fold: fold.fit, lambda fold: everything
+    )
+    for i, m, g in fits:
+        q = problems[i]
+        if q.binary_T:
+            own = q.treatment if isinstance(q.treatment, np.ndarray) else X[:, q.treatment]
+            # A linear model of a probability leaves [0, 1]; keep it within a fifth of the mean.
+            share = np.clip(own[q.fold.fit].mean(), 1e-3, 1 - 1e-3)
+            m = logit(np.clip(m, share / 5, 1 - (1 - share) / 5))
+        base[i, :, 0], base[i, :, 1] = m, g
+    return base

@@ -1,25 +1,28 @@
 """From problems to solutions: pack, screen the inputs, train, fit the nuisances, predict."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs
 
 from ddml_fs.engine.checkpoint import Checkpoint, fingerprint
+from ddml_fs.engine.devices import one_thread
 from ddml_fs.engine.gates import choose_inputs, relative_strength
 from ddml_fs.engine.network import Network, Sizes, encode
 from ddml_fs.engine.nuisance import fit_nuisances
 from ddml_fs.engine.objective import Objective, Weights
 from ddml_fs.engine.plan import make_shards
-from ddml_fs.engine.ridge import penalty_for, solve_ridge
+from ddml_fs.engine.ridge import penalty_for, ridge_base, solve_ridge
 from ddml_fs.engine.stack import Stack
 from ddml_fs.engine.train import Schedule, train
 from ddml_fs.progress import Progress
 
 # A network's penalty for a ridge penalty of 1. Two layers share a path's penalty, and small ones
 # already close it; this one ranks as the ridge does on data of several shapes.
-L2_OF_PENALTY = 0.012
+L2_OF_PENALTY = 0.006
+WIDE = 1000  # columns from which threads pay in the ridge's linear algebra
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Settings:
     batch_size : int or "auto"
         Rows of a batch.
     shrinkage : float
-        Pull of the nuisances towards constants, in units of D / n.
+        Penalty of the nuisances, in units of D / n. A shrunken network starts from ridge
+        regressions with this penalty, and learns what they miss.
     dtype : torch.dtype
         Of the networks; double precision serves tests.
     """
@@ -170,7 +174,8 @@ def run(
         In the order of ``problems``.
     """
     if isinstance(nuisance, str) and nuisance == "ridge":
-        solved = solve_ridge(problems, X, settings.shrinkage, covariates)
+        with one_thread() if X.shape[1] < WIDE else nullcontext():
+            solved = solve_ridge(problems, X, settings.shrinkage, covariates)
         return [Solution(m, g) for m, g in solved]
     X = np.ascontiguousarray(X, dtype=str(settings.dtype).removeprefix("torch."))
     shards = make_shards(problems, X.shape[1], settings.sizes, settings.batch_size, memory)
@@ -209,8 +214,7 @@ def run(
             _, *solved[s] = solve_shard(**task(s), progress=progress)
             store.save(s, solved[s][0])
     else:
-        threads = max(1, cpu_count() // workers)
-        work = (delayed(solve_shard)(**task(s), threads=threads) for s in missing)
+        work = (delayed(solve_shard)(**task(s)) for s in missing)
         for s, *result in Parallel(workers, return_as="generator_unordered")(work):
             solved[s] = result
             store.save(s, result[0])
@@ -237,7 +241,6 @@ def solve_shard(
     detail,
     device,
     n_jobs,
-    threads=None,
     progress=None,
 ):
     """Solve the problems of one shard, on the device it is told, in this process.
@@ -249,11 +252,12 @@ def solve_shard(
     hold : Predictions
     details : list of Detail, or None
     """
-    if threads is not None:
-        torch.set_num_threads(threads)  # workers together use the cores once
-    X = torch.from_numpy(X if X.flags.writeable else X.copy())
-    stack = Stack(problems, X, device, settings.batch_size, settings.dtype, covariates)
-    return s, *solve(stack, settings, nuisance, per_arm, detail, n_jobs, progress)
+    rows = torch.from_numpy(X if X.flags.writeable else X.copy())
+    with one_thread():
+        stack = Stack(problems, rows, device, settings.batch_size, settings.dtype, covariates)
+        if settings.shrinkage:
+            stack.start_from(ridge_base(problems, X, settings.shrinkage, covariates))
+        return s, *solve(stack, settings, nuisance, per_arm, detail, n_jobs, progress)
 
 
 def solve(stack, settings, nuisance, per_arm=False, detail=True, n_jobs=None, progress=None):
@@ -271,8 +275,10 @@ def solve(stack, settings, nuisance, per_arm=False, detail=True, n_jobs=None, pr
     schedule, shrunken = settings.final, settings.shrinkage > 0
     if shrunken:
         penalty = penalty_for(settings.shrinkage, len(narrow.columns), stack.steps * stack.B)
-        schedule = replace(schedule, l2=L2_OF_PENALTY * penalty)
-    net = Network(narrow, keep, sizes, constant=shrunken)
+        # The fewer rows a column has, the less is learned beyond the ridge.
+        peak = schedule.peak / (1 + penalty) ** 2
+        schedule = replace(schedule, peak=peak, l2=L2_OF_PENALTY * penalty)
+    net = Network(narrow, keep, sizes, silent=shrunken)
     objective = Objective(net, narrow, sizes, replace(weights, even=shrunken))
     valid_loss = train(net, objective, narrow, schedule, progress).cpu()
     hold = fit_nuisances(

@@ -18,6 +18,7 @@ class Batch(NamedTuple):
     x: Tensor  # (G, B, D)
     T: Tensor  # (P, B)
     Y: Tensor  # (P, B)
+    base: Tensor | None = None  # (P, B, 2), what the heads' outputs are added to
 
 
 class Stack:
@@ -83,8 +84,9 @@ class Stack:
         self.x_mean, self.x_sd = self._columns(x_scale, (self.G, 1, self.D))
         self.t_mean, self.t_sd = self._columns(t_scale, (self.P, 1))
         self.y_mean, self.y_sd = self._columns(y_scale, (self.P, 1))
-        # Log-odds of binary targets, 0 for others: what a constant model says, (P, 2).
-        self.base = torch.tensor([base_T, base_Y]).T.to(self.device, dtype)
+        # Log-odds of binary targets' means, 0 for others, (P, 2).
+        self.log_odds = torch.tensor([base_T, base_Y]).T.to(self.device, dtype)
+        self.base = None
         self.binary_T, self.binary_Y = self._kinds(binary_T), self._kinds(binary_Y)
         self.columns = torch.arange(self.D)
         self.keep = self._inputs(covariates)
@@ -109,6 +111,13 @@ class Stack:
                 keep[i, problem.treatment] = False
         return keep
 
+    def start_from(self, base):
+        """Add the heads' outputs to these values (P, N, 2), those of continuous targets scaled."""
+        base = torch.as_tensor(base)
+        for k, (mean, sd) in enumerate(((self.t_mean, self.t_sd), (self.y_mean, self.y_sd))):
+            base[..., k] = (base[..., k] - mean.cpu()) / sd.cpu()
+        self.base = base.to(self.device, self.dtype)
+
     def select(self, columns):
         """The same stack with these columns of X only, for networks that read no others."""
         narrow = copy(self)
@@ -127,7 +136,9 @@ class Stack:
         own = rows.repeat_interleave(self.p, 0)  # (P, B)
         T = (self.T[self.t_index, own] - self.t_mean) / self.t_sd
         Y = (self.Y[self.y_index, own] - self.y_mean) / self.y_sd
-        return Batch(x, T, Y)
+        if self.base is None:
+            return Batch(x, T, Y)
+        return Batch(x, T, Y, self.base[torch.arange(self.P, device=self.device)[:, None], own])
 
     def generators(self):
         """One generator a fold, for the order of its batches."""
@@ -144,7 +155,7 @@ class Stack:
             ]
         )
         for rows in order.to(self.device).split(BATCHES_A_READ * self.B, 1):
-            parts = (tensor.split(self.B, 1) for tensor in self.batch(rows))
+            parts = (a.split(self.B, 1) for a in self.batch(rows) if a is not None)
             yield from map(Batch, *parts)
 
     def rows(self, part):
