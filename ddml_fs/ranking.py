@@ -47,16 +47,17 @@ def feature_scores(ranking, table, n_samples):
 def redundancy_weight(penalty):
     """Weight β of redundancy: how much of confounding shrunken nuisances leave in an effect.
 
-    A ridge penalty λ leaves λ / (1 + λ) of a standardised confounder in the treatment's residual
-    and as much in the label's, so the product of the two in the score. With ample data λ is near 0,
-    effects are conditional on all other features, and no further account of redundancy is wanted.
+    A small ridge penalty λ leaves about λ of a standardised confounder in the treatment's residual
+    and as much in the label's, so λ² in the score, against 1 that they account for. With ample data
+    λ is near 0, effects are conditional on all other features, and no further account of redundancy
+    is wanted; with scarce data, effects are nearly marginal, and β is near 1.
 
     Examples
     --------
     >>> redundancy_weight(3.0), redundancy_weight(0.0)
-    (0.5625, 0.0)
+    (0.9, 0.0)
     """
-    return (penalty / (1 + penalty)) ** 2
+    return penalty**2 / (1 + penalty**2)
 
 
 def greedy_order(scores, X, beta):
@@ -125,8 +126,9 @@ def choose_number(X, y, splits, downstream, n_jobs=None):
     """How many features to keep: the fewest that do as well as the best number.
 
     Each split brings its own order of the features, from its training rows' evidence. A number is
-    as good as the best one when its mean loss on the splits' test rows is at most one standard
-    error of the paired difference worse.
+    as good as the best one when its mean loss on the splits' test rows is worse by at most one
+    standard error of the paired difference, or by a hundredth of what the best number gains on a
+    single feature.
 
     Parameters
     ----------
@@ -159,5 +161,6 @@ def choose_number(X, y, splits, downstream, n_jobs=None):
     losses = np.reshape(Parallel(n_jobs=n_jobs)(work), (len(splits), len(numbers)))
     worse = losses - losses[:, [losses.mean(0).argmin()]]
     stderr = stats.sem(worse, axis=0) if len(splits) > 1 else np.zeros(len(numbers))
-    good = worse.mean(0) <= stderr + 1e-12
+    allowed = np.maximum(stderr, 0.01 * worse[:, 0].mean())
+    good = worse.mean(0) <= allowed + 1e-12
     return numbers[int(np.argmax(good))], numbers, losses

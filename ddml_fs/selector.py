@@ -83,15 +83,15 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
     estimator : {"mlp", "rf", "ridge"} or DDML, default="mlp"
         How effects are estimated. A name stands for the settings of
         :func:`~ddml_fs.selector.sweep_estimator`; "ridge" is a closed form, for thousands of
-        features. Its score is chosen by ``score``.
+        features. Its score is chosen by ``scale``.
     ranking : {"causal", "effect", "tstat", "stability"} or callable, default="causal"
         "causal": the mean effect over the standard deviation of the effect in a new domain, less
         redundancy with features ranked before. "effect": |θ|. "tstat": |θ| over its standard error.
         "stability": the chance that a new domain's effect has the same sign. A callable takes
         ``effects_`` and returns scores.
-    score : {"auto", "logistic", "partially_linear"}, default="auto"
-        Effects on the log-odds of a label, or on the mean. "auto" is the first for labels and
-        the second for numbers.
+    scale : {"auto", "log_odds", "mean"}, default="auto"
+        What effects are effects on: the log-odds of a label (DDML's logistic score), or the mean
+        (its partially linear score). "auto" is the first for labels and the second for numbers.
     covariates : {"stable", "all"}, default="stable"
         With several domains: what effects are conditional on. Given a consequence of the label,
         the effects of its causes are biased, so features whose effects differ between the domains,
@@ -171,7 +171,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         *,
         estimator="mlp",
         ranking="causal",
-        score="auto",
+        scale="auto",
         covariates="stable",
         fdr_level=0.1,
         downstream=None,
@@ -186,7 +186,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         self.n_features_to_select = n_features_to_select
         self.estimator = estimator
         self.ranking = ranking
-        self.score = score
+        self.scale = scale
         self.covariates = covariates
         self.fdr_level = fdr_level
         self.downstream = downstream
@@ -256,7 +256,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         if not isinstance(self.estimator, DDML):
             check_option(self.estimator, "estimator", ("mlp", "rf", "ridge"))
         check_option(self.covariates, "covariates", ("stable", "all"))
-        check_option(self.score, "score", ("auto", "logistic", "partially_linear"))
+        check_option(self.scale, "scale", ("auto", "log_odds", "mean"))
         check_option(self.task, "task", ("auto", "classification", "regression"))
         check_number(self.fdr_level, "fdr_level", 0, 1)
         check_number(self.memory_budget, "memory_budget", 1e-3, np.inf)
@@ -265,12 +265,11 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         """The estimator, made fit for the data."""
         named = not isinstance(self.estimator, DDML)
         estimator = sweep_estimator(self.estimator) if named else clone(self.estimator)
-        score = self.score
-        if score == "auto":
-            score = "partially_linear" if target.classes is None else "logistic"
-        if score == "logistic" and target.classes is None:
-            raise ValueError("score='logistic' needs labels in y, got numbers.")
+        if self.scale == "log_odds" and target.classes is None:
+            raise ValueError("scale='log_odds' needs labels in y, got numbers.")
+        log_odds = self.scale != "mean" and target.classes is not None
         n_folds = number_of_folds(estimator.n_folds, target)
+        score = "logistic" if log_odds else "partially_linear"
         return estimator.set_params(score=score, n_folds=n_folds)
 
     def _estimate(self, columns, target, domain, estimator):

@@ -271,7 +271,7 @@ def test_bad_data(sources):
     with pytest.raises(ValueError, match="constant columns alone"):
         ridge().fit(np.ones_like(X), y)
     with pytest.raises(ValueError, match="needs labels"):
-        ridge(score="logistic").fit(X, X[:, 0])
+        ridge(scale="log_odds").fit(X, X[:, 0])
 
 
 # --- What it finds ---

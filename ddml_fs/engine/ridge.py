@@ -77,7 +77,9 @@ def logistic_fit(A, Y, penalty):
     design = np.hstack([np.ones((n, 1)), A])
     ridge = np.r_[1e-8, np.full(D, penalty)]
     beta = np.zeros(D + 1)
-    beta[0] = np.log(Y.mean() / (1 - Y.mean()))
+    beta[0] = logit(np.clip(Y.mean(), 0.5 / n, 1 - 0.5 / n))
+    if np.ptp(Y) == 0:
+        return beta[0], beta[1:]  # rows of one class alone: there is nothing to learn
     for _ in range(NEWTON_STEPS):
         p = expit(design @ beta)
         gradient = design.T @ (Y - p) / n - ridge * beta

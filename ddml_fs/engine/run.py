@@ -274,10 +274,9 @@ def solve(stack, settings, nuisance, per_arm=False, detail=True, n_jobs=None, pr
     narrow = stack.select(keep.any(0).nonzero()[:, 0])
     schedule, shrunken = settings.final, settings.shrinkage > 0
     if shrunken:
-        penalty = penalty_for(settings.shrinkage, len(narrow.columns), stack.steps * stack.B)
-        # The fewer rows a column has, the less is learned beyond the ridge.
-        peak = schedule.peak / (1 + penalty) ** 2
-        schedule = replace(schedule, peak=peak, l2=L2_OF_PENALTY * penalty)
+        D = int(stack.keep.sum(1).max())
+        penalty = penalty_for(settings.shrinkage, D, stack.steps * stack.B)
+        schedule = shortened(schedule, penalty)
     net = Network(narrow, keep, sizes, silent=shrunken)
     objective = Objective(net, narrow, sizes, replace(weights, even=shrunken))
     valid_loss = train(net, objective, narrow, schedule, progress).cpu()
@@ -294,12 +293,27 @@ def solve(stack, settings, nuisance, per_arm=False, detail=True, n_jobs=None, pr
     if not detail:
         return hold, None
     if strength is None:
-        strength = relative_strength(net.row_norms()).cpu().numpy()
+        strength = np.zeros((stack.P, stack.D, 3))
+        strength[:, narrow.columns] = relative_strength(net.row_norms()).cpu().numpy()
     details = [
         Detail(strength[i], keep[i].numpy(), float(valid_loss[i]), _encoder(net, narrow, i))
         for i in range(stack.P)
     ]
     return hold, details
+
+
+def shortened(schedule, penalty):
+    """Training of a shrunken network: the fewer rows a column has, the less beyond the ridge.
+
+    Both the epochs and the peak are divided by 1 + λ: what is learned shrinks by its square, as
+    confounding that the ridge leaves in both nuisances weighs in the effect.
+    """
+    return replace(
+        schedule,
+        epochs=max(1, round(schedule.epochs / (1 + penalty))),
+        peak=schedule.peak / (1 + penalty),
+        l2=L2_OF_PENALTY * penalty,
+    )
 
 
 def _encoder(net, stack, i):
