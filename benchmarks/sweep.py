@@ -1,0 +1,171 @@
+"""Time and memory of a sweep over all features, against per-feature loops of the peers.
+
+``python -m benchmarks.sweep``: Amazon books, 2000 reviews × 400 words, five folds, all losses on.
+The peers estimate one feature at a time, with forests of 100 trees as nuisances; they are timed on a
+few features in the same run, and their time for all features is extrapolated from these. Every
+method is a process of its own and may use all cores.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pandas as pd
+import typer
+from scipy.io import loadmat
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+from ddml_fs import CausalFeatureSelector
+from experiments.baselines.effects.boosting import partially_linear_dml
+
+RESULTS = Path(__file__).parent / "results"
+TREES, FOLDS = 100, 5
+
+
+def books():
+    """The binarised words and the labels of the books domain."""
+    home = os.environ.get("DDML_FS_DATA")
+    if home is None:
+        raise typer.BadParameter("set DDML_FS_DATA to the folder that holds amazon/books_400.mat.")
+    data = loadmat(Path(home) / "amazon" / "books_400.mat")
+    return (data["fts"] > 0).astype(float), data["labels"].ravel().astype(int)
+
+
+def ours(estimator, n_jobs):
+    """A sweep over all features, and no further choice."""
+
+    def fit(X, y, columns):
+        selector = CausalFeatureSelector(100, estimator=estimator, n_jobs=n_jobs, random_state=0)
+        return selector.fit(X, y).effects_["effect"].iloc[columns]
+
+    return fit
+
+
+def forests(n_jobs):
+    """Regressor for the label, classifier for a word."""
+    options = {"n_estimators": TREES, "n_jobs": n_jobs, "random_state": 0}
+    return RandomForestRegressor(**options), RandomForestClassifier(**options)
+
+
+def doubleml(X, y, columns, n_jobs=-1):
+    """DoubleML's partially linear model, feature by feature."""
+    effects = []
+    for j in columns:
+        model = partially_linear_dml(
+            np.delete(X, j, 1), y.astype(float), X[:, j], *forests(n_jobs), random_state=0
+        )
+        effects.append(model.coef[0])
+    return effects
+
+
+def econml(X, y, columns, n_jobs=-1):
+    """EconML's linear DML, feature by feature."""
+    from econml.dml import LinearDML
+
+    effects = []
+    for j in columns:
+        model_y, model_t = forests(n_jobs)
+        model = LinearDML(
+            model_y=model_y, model_t=model_t, discrete_treatment=True, cv=FOLDS, random_state=0
+        )
+        model.fit(y.astype(float), X[:, j].astype(int), X=None, W=np.delete(X, j, 1))
+        effects.append(float(np.ravel(model.ate())[0]))
+    return effects
+
+
+METHODS = {
+    "ddml_fs, MLP, all cores": (ours("mlp", -1), True),
+    "ddml_fs, MLP, one core": (ours("mlp", 1), True),
+    "ddml_fs, ridge": (ours("ridge", 1), True),
+    "DoubleML, forests, all cores": (doubleml, False),
+    "EconML, forests, all cores": (econml, False),
+    "DoubleML, forests, one core": (lambda X, y, c: doubleml(X, y, c, 1), False),
+}
+
+
+class PeakMemory(threading.Thread):
+    """Largest sum of the resident memory of this process and its children, in MB (Linux)."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.peak, self.over = 0.0, threading.Event()
+
+    def run(self):
+        """Look twenty times a second."""
+        while not self.over.wait(0.05):
+            self.peak = max(self.peak, sum(map(self._megabytes, [os.getpid(), *self._children()])))
+
+    def _children(self):
+        tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+        return [int(pid) for task in tasks for pid in task.read_text().split()]
+
+    def _megabytes(self, pid):
+        try:
+            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        except OSError:
+            return 0.0
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def measure(name, n_features):
+    """Seconds for all features, extrapolated for the peers, and peak memory."""
+    warnings.simplefilter("ignore")
+    X, y = books()
+    X = X[:, X.std(0) > 0]
+    columns = np.random.RandomState(0).choice(X.shape[1], n_features, replace=False)
+    fit, whole = METHODS[name]
+    watch = PeakMemory()
+    watch.start()
+    start = time.perf_counter()
+    fit(X, y, columns)
+    seconds = time.perf_counter() - start
+    watch.over.set()
+    times = 1 if whole else X.shape[1] / n_features
+    return {"seconds": seconds, "seconds, all features": seconds * times, "peak MB": watch.peak}
+
+
+def main(
+    n_features: Annotated[int, typer.Option(help="Features on which peers are timed.")] = 8,
+    only: Annotated[str, typer.Option(help="Measure one method in this process.")] = "",
+):
+    """Time and memory of a sweep against the peers' loops, in one run."""
+    if only:
+        print(json.dumps(measure(only, n_features)))
+        return
+    rows = {}
+    for name in METHODS:
+        argv = [sys.executable, "-m", "benchmarks.sweep", "--only", name]
+        argv += ["--n-features", str(n_features)]
+        out = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+        rows[name] = json.loads(out.splitlines()[-1])
+        print(name, rows[name], flush=True)
+    table = pd.DataFrame(rows).T
+    total = table["seconds, all features"]
+    for cores in ("all cores", "one core"):
+        table[f"time / ours on {cores}"] = total / total[f"ddml_fs, MLP, {cores}"]
+    text = "\n".join(
+        [
+            "# A sweep over all features: Amazon books, 2000 × 400, five folds",
+            "",
+            table.to_markdown(floatfmt=".1f"),
+            "",
+            f"Peers: forests of {TREES} trees, timed on {n_features} features and extrapolated to "
+            "all. Memory is the largest sum over all processes of a method, libraries included. "
+            f"Made by `python -m benchmarks.sweep` on {pd.Timestamp.today().date()}, "
+            f"{os.cpu_count()} cores.",
+        ]
+    )
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "sweep.md").write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    typer.run(main)

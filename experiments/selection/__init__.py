@@ -1,0 +1,1 @@
+"""What the selector finds where the truth is known, and how far its choice travels."""
