@@ -1,9 +1,9 @@
 """Time and memory of a sweep over all features, against per-feature loops of the peers.
 
 ``python -m benchmarks.sweep``: Amazon books, 2000 reviews × 400 words, five folds, all losses on.
-The peers estimate one feature at a time, with forests of 100 trees as nuisances; they are timed on a
-few features in the same run, and their time for all features is extrapolated from these. Every
-method is a process of its own and may use all cores.
+The peers estimate one feature at a time, with forests of 100 trees as nuisances; they are timed
+on a few features in the same run, and their time for all features is extrapolated from these. Every
+method is a process of its own.
 """
 
 import json

@@ -17,22 +17,28 @@ class Columns:
     Attributes
     ----------
     X : array of shape (N, F)
-        In single precision; two-valued columns as 0/1.
+        In single precision; two-valued columns as 0/1, others centred.
     binary : bool array of shape (F,)
         Which columns are two-valued.
-    scale : array of shape (F,)
-        Difference of the two values; 1 for other columns.
-    sd : array of shape (F,)
-        Standard deviations, in the units of the table.
+    unit : array of shape (F,)
+        Standard deviations of the columns of X.
+    sd : array of shape (D,)
+        Standard deviations of all columns of the table.
     group : int array of shape (D,)
         For each column of the table its place in X; copies share one, constants have −1.
     """
 
     X: np.ndarray
     binary: np.ndarray
-    scale: np.ndarray
+    unit: np.ndarray
     sd: np.ndarray
     group: np.ndarray
+
+    @property
+    def distinct_sd(self):
+        """Standard deviations of the distinct columns, in the units of the table, (F,)."""
+        varies = np.flatnonzero(self.group >= 0)
+        return self.sd[varies[np.unique(self.group[varies], return_index=True)[1]]]
 
 
 def read_columns(X):
@@ -41,13 +47,13 @@ def read_columns(X):
     Examples
     --------
     >>> columns = read_columns(np.array([[1.0, 5, 2, 1], [3, 5, 4, 3], [1, 5, 9, 1]]))
-    >>> columns.group.tolist(), columns.binary.tolist(), columns.scale.tolist()
-    ([0, -1, 1, 0], [True, False], [2.0, 1.0])
+    >>> columns.group.tolist(), columns.binary.tolist(), columns.X[:, 0].tolist()
+    ([0, -1, 1, 0], [True, False], [0.0, 1.0, 0.0])
     """
     low, high = X.min(0), X.max(0)
     binary = ((low == X) | (high == X)).all(0) & (low < high)
-    scale = np.where(binary, high - low, 1.0)
-    values = np.where(binary, high == X, X)
+    # Centred before it is rounded, so that no large offset drowns a column; no negative zeros.
+    values = np.where(binary, high == X, X - X.mean(0)) + 0.0
     first: dict = {}
     group = np.full(X.shape[1], -1)
     kept: list[int] = []
@@ -58,8 +64,7 @@ def read_columns(X):
             kept.append(int(j))
         group[j] = first[key]
     table = np.ascontiguousarray(values[:, kept], dtype=np.float32)
-    sd = values[:, kept].std(0) * scale[kept]
-    return Columns(table, binary[kept], scale[kept], sd, group)
+    return Columns(table, binary[kept], values[:, kept].std(0), X.std(0), group)
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,8 @@ def read_domains(sample_domain, n_samples):
     if sample_domain is None:
         return np.ones(n_samples, bool), np.zeros(n_samples, int), np.array(["all"])
     labels = column_or_1d(np.asarray(sample_domain))
+    if labels.dtype == object:
+        labels = np.array(labels.tolist())  # numbers in a column of objects are numbers
     check_consistent_length(labels, np.empty(n_samples))
     source = np.ones(n_samples, bool)
     if labels.dtype.kind in "if":
@@ -157,3 +164,13 @@ def strata_of(target, domain, n_folds):
     if several and np.bincount(both)[np.unique(both)].min() >= n_folds:
         return both
     return None if target.classes is None else target.y
+
+
+def splits_of_domains(target, domain):
+    """Whether one domain at a time can be left out: the others have every class then."""
+    if domain.max() == 0:
+        return False
+    if target.classes is None:
+        return True
+    left = [np.unique(target.y[domain != d]) for d in range(domain.max() + 1)]
+    return min(map(len, left)) == len(target.classes)

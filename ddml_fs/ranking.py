@@ -125,7 +125,7 @@ def default_downstream(label):
 def choose_number(X, y, splits, downstream, n_jobs=None):
     """How many features to keep: the fewest that do as well as the best number.
 
-    Each split brings its own order of the features, from its training rows' evidence. A number is
+    Each split brings its own order of the features, without its test rows' evidence. A number is
     as good as the best one when its mean loss on the splits' test rows is worse by at most one
     standard error of the paired difference, or by a hundredth of what the best number gains on a
     single feature.

@@ -19,6 +19,7 @@ from ddml_fs.inputs import (
     read_columns,
     read_domains,
     read_target,
+    splits_of_domains,
     strata_of,
 )
 from ddml_fs.progress import progress_bar
@@ -61,7 +62,7 @@ def sweep_estimator(nuisance="mlp", **changes):
     >>> sweep_estimator("ridge").shrinkage
     20.0
     """
-    settings = {"hidden": 4, "latent": 4, "epochs": 10, "learning_rate": 0.02, "gates": False}
+    settings = {"hidden": 4, "latent": 4, "epochs": 8, "learning_rate": 0.02, "gates": False}
     settings |= {"lambda_ort": 0.1, "shrinkage": 20.0}
     return DDML(nuisance, **(settings | changes))
 
@@ -292,7 +293,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
                 **options,
             )
             self._fold, self._seed = sweeps[0].fold, seed
-            return [collect(s, columns.scale, domain) for s in sweeps]
+            return [collect(s, columns.unit, domain) for s in sweeps]
 
         stable = None
         if len(self.domains_) > 1 and self.covariates == "stable":
@@ -319,7 +320,8 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         if self.ranking == "causal" and estimator.shrinkage:
             penalty = penalty_for(estimator.shrinkage, columns.X.shape[1], n_train)
             self._beta = redundancy_weight(penalty)
-        table, shown = effects_table(evidence, columns.sd, self.domains_, target.classes)
+        sd = columns.distinct_sd
+        table, shown = effects_table(evidence, sd, self.domains_, target.classes)
         table["score"] = feature_scores(self.ranking, table, n)
         order = greedy_order(table["score"].to_numpy(), columns.X, self._beta)
 
@@ -327,7 +329,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         if names is None:
             names = [f"x{j}" for j in range(self.n_features_in_)]
         self._table, self.ranking_, self._order = spread_to_copies(
-            table, order, columns.group, names
+            table, order, columns.group, columns.sd, names
         )
         self.scores_ = self._table["score"].to_numpy()
         influence = chosen(shown, [s.influence for s in evidence])
@@ -336,7 +338,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
 
     def _choose(self, columns, target, domain, evidence):
         """The number of features, from the given rows alone."""
-        part = "domain" if len(self.domains_) > 1 else "fold"
+        part = "domain" if splits_of_domains(target, domain) else "fold"
         label = domain if part == "domain" else self._fold
         # Features whose effects differ between the domains are not worth a try in a new one.
         stable = np.all([across_domains(*s.by_domain()).stable for s in evidence], 0)
@@ -347,7 +349,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
             train, test = np.flatnonzero(label != k), np.flatnonzero(label == k)
             other = [s.without(part, k) for s in evidence]
             domains = np.delete(self.domains_, k) if part == "domain" else self.domains_
-            table, _ = effects_table(other, columns.sd, domains, target.classes)
+            table, _ = effects_table(other, columns.distinct_sd, domains, target.classes)
             scores = feature_scores(self.ranking, table, len(train))
             order = greedy_order(scores, columns.X[train], self._beta)
             splits.append((train, test, order[stable[order]]))

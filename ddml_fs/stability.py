@@ -50,15 +50,15 @@ class Evidence:
         return own @ self.U, own @ self.I
 
 
-def collect(sweep, scale, domain):
+def collect(sweep, unit, domain):
     """Sum the scores v·e and their information over the folds of the domains.
 
     Parameters
     ----------
     sweep : Sweep
         Residuals of every feature and of the label without it.
-    scale : array of shape (F,)
-        Units of the features.
+    unit : array of shape (F,)
+        What a feature is counted in: its standard deviation.
     domain : int array of shape (N,)
 
     Returns
@@ -70,7 +70,7 @@ def collect(sweep, scale, domain):
     With several domains the residuals are centred within each: a domain has an intercept of its
     own, so that features whose means move with the label's are not taken for causes.
     """
-    v, e = sweep.v * scale.astype(np.float32), sweep.e
+    v, e = sweep.v / unit.astype(np.float32), sweep.e
     if domain.max() > 0:
         e = e.copy()
         for d in range(domain.max() + 1):
@@ -133,11 +133,11 @@ class Stability:
 def across_domains(U, I):
     """Combine the domains by the method of DerSimonian and Laird.
 
-    The variance between domains, τ², is estimated from Cochran's Q where Q exceeds its 99 %
-    quantile under equal effects, and is 0 elsewhere: stable features keep their precision, and only
-    spread that chance does not explain counts. What matters for a domain yet unseen is the effect
-    there, with variance τ² + stderr²: ``z`` is the mean effect over its root. With one domain, z is
-    the model-based t, U/√I.
+    Of Cochran's Q, only what exceeds its 99 % quantile under equal effects counts towards the
+    variance between domains, τ², where the original takes off the mean: stable features keep their
+    precision. Domains that know nothing of a feature are left out. What matters for a domain yet
+    unseen is the effect there, with variance τ² + stderr²: ``z`` is the mean effect over its root.
+    With one domain, z is the model-based t, U/√I.
 
     Parameters
     ----------
@@ -156,26 +156,27 @@ def across_domains(U, I):
     known = TINY < I
     I = np.where(known, I, TINY)
     theta = np.where(known, U, 0.0) / I
-    df = len(U) - 1
+    df = np.maximum(known.sum(0) - 1, 0)
     total = I.sum(0)
     Q = (I * (theta - (I * theta).sum(0) / total) ** 2).sum(0)
     spread = np.maximum(total - (I**2).sum(0) / total, TINY)
-    chance = stats.chi2.isf(UNSTABLE, df) if df else np.inf
+    chance = np.where(df > 0, stats.chi2.isf(UNSTABLE, np.maximum(df, 1)), np.inf)
     tau2 = np.where(chance < Q, (Q - chance) / spread, 0.0)
     weights = 1 / (1 / I + tau2)
     effect = (weights * theta).sum(0) / weights.sum(0)
     stderr = 1 / np.sqrt(weights.sum(0))
     z = np.where(known.any(0), effect / np.sqrt(tau2 + stderr**2), 0.0)
     # With a spread estimated from few domains, the reference is Student's t.
-    pvalue = np.where(tau2 > 0, 2 * stats.t.sf(np.abs(z), max(df, 1)), 2 * stats.norm.sf(np.abs(z)))
+    tails = stats.t.sf(np.abs(z), np.maximum(df, 1)), stats.norm.sf(np.abs(z))
+    pvalue = 2 * np.where(tau2 > 0, *tails)
     return Stability(
         by_domain=theta,
         effect=effect,
         stderr=stderr,
         tau=np.sqrt(tau2),
         Q=Q,
-        I2=np.maximum(0.0, 1 - df / np.maximum(Q, TINY)) if df else np.zeros_like(Q),
-        agreement=(np.sign(theta) == np.sign(effect)).mean(0),
+        I2=np.where(df > 0, np.maximum(0.0, 1 - df / np.maximum(Q, TINY)), 0.0),
+        agreement=(known & (np.sign(theta) == np.sign(effect))).sum(0) / (df + 1),
         z=z,
         invariance=np.minimum(1.0, chance / np.maximum(Q, TINY)),
         pvalue=pvalue,

@@ -30,7 +30,7 @@ def effects_table(evidence, sd, domains, classes):
     evidence : list of Evidence
         One an outcome.
     sd : array of shape (F,)
-        Of the features.
+        Of the features; effects are per unit, the evidence is per standard deviation.
     domains : array
         Names.
     classes : array, or None
@@ -52,22 +52,22 @@ def effects_table(evidence, sd, domains, classes):
     pvalue = np.minimum(1.0, of("pvalue") * len(parts))
     columns = {} if len(parts) == 1 else {"class": classes[shown]}
     columns |= {
-        "effect": effect,
-        "std_effect": effect * sd,
-        "stderr": stderr,
+        "effect": effect / sd,
+        "std_effect": effect,
+        "stderr": stderr / sd,
         "tstat": effect / stderr,
         "pvalue": pvalue,
         "qvalue": stats.false_discovery_control(pvalue),
         "holm": holm(pvalue),
     }
     columns |= {
-        f"effect[{name}]": chosen(shown, [part.by_domain[d] for part in parts])
+        f"effect[{name}]": chosen(shown, [part.by_domain[d] for part in parts]) / sd
         for d, name in enumerate(domains)
     }
     columns |= {
         "sign_agreement": of("agreement"),
         "I2": of("I2"),
-        "tau": of("tau"),
+        "tau": of("tau") / sd,
         "invariance": of("invariance"),
         "z": z,
         "stability": stats.norm.cdf(np.abs(z)),
@@ -75,8 +75,20 @@ def effects_table(evidence, sd, domains, classes):
     return pd.DataFrame(columns), shown
 
 
-def spread_to_copies(table, order, group, names):
+def spread_to_copies(table, order, group, sd, names):
     """From distinct columns to all features: copies share a row, constants have no effect.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row a distinct column.
+    order : int array of shape (F,)
+        The distinct columns, best first.
+    group : int array of shape (D,)
+        For each feature its distinct column, −1 for constants.
+    sd : array of shape (D,)
+        Of the features: copies may be coded in other units.
+    names : sequence of str
 
     Returns
     -------
@@ -94,8 +106,11 @@ def spread_to_copies(table, order, group, names):
     spread = table.reindex(group)
     spread.index = pd.Index(names, name="feature")
     constant = group < 0
-    zero = ["effect", "std_effect", "tstat", "z", "score"]
-    zero += [c for c in spread.columns if c.startswith("effect[")]
+    in_units = ["effect", "stderr", "tau", *(c for c in spread if c.startswith("effect["))]
+    first = varies[np.unique(group[varies], return_index=True)[1]]  # a column for each group
+    ratio = np.where(constant, 1.0, sd[first][group] / np.where(constant, 1.0, sd))
+    spread[in_units] = spread[in_units].mul(ratio, axis=0)
+    zero = [c for c in in_units if c.startswith("effect")] + ["std_effect", "tstat", "z", "score"]
     spread.loc[constant, zero] = 0.0
     spread.loc[constant, ["pvalue", "qvalue", "holm"]] = 1.0
     ranking = np.full(len(group), len(features) + 1)

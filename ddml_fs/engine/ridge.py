@@ -190,7 +190,9 @@ def solve_ridge(problems, X, shrinkage, covariates=None):
 
 
 def ridge_base(problems, X, shrinkage, covariates=None):
-    """What a shrunken network starts from: ridge nuisances of all rows, fitted on ``fold.fit``.
+    """What a shrunken network starts from: ridge nuisances, fitted on the training rows.
+
+    Validation rows are among these: they choose between epochs, which all start from one base.
 
     Returns
     -------
@@ -200,14 +202,14 @@ def ridge_base(problems, X, shrinkage, covariates=None):
     everything = np.arange(len(X))
     base = np.empty((len(problems), len(X), 2))
     fits = ridge_fits(
-        problems, X, shrinkage, covariates, lambda fold: fold.fit, lambda fold: everything
+        problems, X, shrinkage, covariates, lambda fold: fold.train, lambda fold: everything
     )
     for i, m, g in fits:
         q = problems[i]
         if q.binary_T:
             own = q.treatment if isinstance(q.treatment, np.ndarray) else X[:, q.treatment]
             # A linear model of a probability leaves [0, 1]; keep it within a fifth of the mean.
-            share = np.clip(own[q.fold.fit].mean(), 1e-3, 1 - 1e-3)
+            share = np.clip(own[q.fold.train].mean(), 1e-3, 1 - 1e-3)
             m = logit(np.clip(m, share / 5, 1 - (1 - share) / 5))
         base[i, :, 0], base[i, :, 1] = m, g
     return base
