@@ -151,7 +151,7 @@ def test_effects_table_of_one_outcome():
     table, shown = effects_table([evidence_of(U, I)], sd, np.array(["a", "b"]), None)
     assert not shown.any()
     assert "class" not in table
-    np.testing.assert_allclose(table["effect[b]"], U[1] / I[1])
+    np.testing.assert_allclose(table["effect[b]"], U[1] / I[1] / sd)
     np.testing.assert_allclose(table["std_effect"], table["effect"] * sd)
     np.testing.assert_allclose(table["tstat"], table["effect"] / table["stderr"])
     p = table["pvalue"].to_numpy()
@@ -174,12 +174,14 @@ def test_effects_table_shows_the_clearest_class():
 def test_copies_share_a_rank_and_constants_are_last():
     """Columns a and c are copies, b is constant; d is better than they are, and e worse."""
     X = np.column_stack([[1.0, 2, 4], [5.0, 5, 5], [1.0, 2, 4], [3.0, 1, 0], [0.0, 2, 0]])
-    group = read_columns(X).group
+    columns = read_columns(X)
+    group = columns.group
     assert group.tolist() == [0, -1, 0, 1, 2]
     evidence = [evidence_of([[2.0, 3.0, 1.0]], [[1.0, 1.0, 1.0]])]
     table, _ = effects_table(evidence, np.ones(3), np.array(["all"]), None)
     table["score"] = table["z"].abs()
-    spread, ranking, order = spread_to_copies(table, np.array([1, 0, 2]), group, list("abcde"))
+    best_first = np.array([1, 0, 2])
+    spread, ranking, order = spread_to_copies(table, best_first, group, columns.sd, list("abcde"))
     assert ranking.tolist() == [2, 5, 2, 1, 4]
     assert order.tolist() == [3, 0, 2, 4]
     assert spread.index.tolist() == list("abcde")
@@ -256,11 +258,12 @@ def test_read_columns():
     columns = read_columns(np.column_stack([x, np.full(4, 9.0), two, x, 10 - two, 2 * x]))
     assert columns.group.tolist() == [0, -1, 1, 0, 2, 3]  # a column upside down is no copy
     assert columns.binary.tolist() == [False, True, True, False]
-    assert columns.scale.tolist() == [1.0, 4.0, 4.0, 1.0]
     assert columns.X.dtype == np.float32
     np.testing.assert_array_equal(columns.X[:, 1], [0, 1, 1, 0])
     np.testing.assert_array_equal(columns.X[:, 2], [1, 0, 0, 1])
-    np.testing.assert_allclose(columns.sd, [x.std(), two.std(), two.std(), 2 * x.std()])
+    np.testing.assert_allclose(columns.X[:, 0], x - x.mean())
+    np.testing.assert_allclose(columns.unit, [x.std(), 0.5, 0.5, 2 * x.std()])
+    np.testing.assert_allclose(columns.distinct_sd, [x.std(), two.std(), two.std(), 2 * x.std()])
     nothing = read_columns(np.ones((4, 2)))
     assert nothing.X.shape == (4, 0)
     assert nothing.group.tolist() == [-1, -1]

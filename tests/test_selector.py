@@ -160,6 +160,33 @@ def test_units_change_effects_but_not_ranks(sources):
     )
 
 
+def test_tiny_units_and_large_offsets_do_no_harm(sources):
+    X, y, domain = sources
+    other = X * 1e-8
+    other[:, 1] = X[:, 1] + 1e9
+    plain, odd = (ridge().fit(x, y, domain) for x in (X, other))
+    np.testing.assert_allclose(odd.scores_, plain.scores_, rtol=0.01, atol=1e-4)
+
+
+def test_copies_in_other_units_keep_their_own_effect(sources):
+    X, y, domain = sources
+    two = (X[:, :1] > 0).astype(float)
+    table = ridge().fit(np.hstack([X, two, 100 * two]), y, domain).effects_
+    first, second = table.iloc[-2], table.iloc[-1]
+    for name in ("effect", "stderr", "effect[1]"):
+        assert first[name] == pytest.approx(100 * second[name])
+    assert first["std_effect"] == second["std_effect"]
+    assert first["rank"] == second["rank"]
+
+
+def test_a_class_of_one_domain_alone(sources):
+    """Leaving that domain out is no split; rows are left out instead."""
+    X, y, domain = sources
+    y = np.where((domain == 1) & (X[:, 0] > 0), 2, y)
+    selector = ridge("auto").fit(X, y, domain)
+    assert 1 <= selector.n_features_auto_ <= 20
+
+
 def test_labels_of_any_name(sources):
     X, y, domain = sources
     words = np.array(["bad", "good"])[y]
@@ -197,7 +224,7 @@ def test_targets_are_never_looked_at(small):
     X, y = small.X.copy(), small.y.copy()
     target = small.sample_domain < 0
     X[target], y[target] = 100 * rng.standard_normal(X[target].shape), 7
-    seen = ridge("auto").fit(small.X, small.y, small.sample_domain)
+    seen = ridge("auto").fit(small.X, small.y, small.sample_domain.astype(object))
     changed = ridge("auto").fit(X, y, small.sample_domain)
     pd.testing.assert_frame_equal(seen.effects_, changed.effects_)
 
@@ -291,7 +318,7 @@ def test_sweep_equals_single_fits(sources):
 
 def test_causes_are_found_and_travel():
     """The generator's default size; accuracy in a domain that no step has seen."""
-    data = make_domain_data(random_state=0)
+    data = make_domain_data(random_state=2)
     source, target = data.sample_domain > 0, data.sample_domain < 0
     selector = CausalFeatureSelector("auto", random_state=0)
     selector.fit(data.X, data.y, data.sample_domain)
@@ -304,7 +331,7 @@ def test_causes_are_found_and_travel():
 
     F = f_classif(data.X[source], data.y[source])[0]
     ours = accuracy(np.flatnonzero(selector.get_support()))
-    assert ours >= accuracy(np.arange(100)) + 0.02
+    assert ours >= accuracy(np.arange(100)) + 0.05
     assert ours >= accuracy(np.argsort(-F)[: selector.n_features_auto_]) + 0.05
     selector.set_params(n_features_to_select="fdr")
     assert data.causal[selector.get_support()].mean() >= 0.8

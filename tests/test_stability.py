@@ -147,8 +147,8 @@ def test_precision_helps_stable_effects_alone():
 
 def test_collect_equals_loops(small_sweep):
     s, domain = small_sweep
-    scale = np.array([1.0, 2.0, 0.5])
-    ours = collect(s, scale, domain)
+    unit = np.array([1.0, 2.0, 0.5])
+    ours = collect(s, unit, domain)
     assert list(zip(ours.domain, ours.fold, strict=True)) == [
         (d, k) for d in (0, 1) for k in range(3)
     ]
@@ -158,7 +158,7 @@ def test_collect_equals_loops(small_sweep):
         mean_e = [np.mean([s.e[i, j] for i in range(60) if domain[i] == d]) for d in (0, 1)]
         rows = []
         for i in range(60):
-            v = (s.v[i, j] - mean_v[domain[i]]) * scale[j]
+            v = (s.v[i, j] - mean_v[domain[i]]) / unit[j]
             score, information = v * (s.e[i, j] - mean_e[domain[i]]), v**2 * s.information[i, j]
             U[domain[i], s.fold[i]] += score
             I[domain[i], s.fold[i]] += information
