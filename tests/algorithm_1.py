@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 import torch
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import StandardScaler
 from torch.nn.functional import hardswish
 
 
@@ -69,6 +71,28 @@ def rate_of(step, n_steps, peak):
     return peak * (1 + math.cos(math.pi * (step / n_steps - 0.3) / 0.7)) / 2
 
 
+def ridge_start(X, T, Y, train, binary, label, shrinkage):
+    """What a shrunken network starts from: log-odds of binary targets, values of others."""
+    scaler = StandardScaler().fit(X[train])
+    A = scaler.transform(X)
+    alpha = shrinkage * X.shape[1]  # n·λ
+    base_T = Ridge(alpha=alpha).fit(A[train], T[train]).predict(A)
+    if binary:
+        share = T[train].mean()
+        base_T = np.clip(base_T, share / 5, 1 - (1 - share) / 5)
+        base_T = np.log(base_T / (1 - base_T))
+    if label:
+        model = LogisticRegression(C=1 / alpha, tol=1e-12, max_iter=10_000)
+        base_Y = model.fit(A[train], Y[train]).decision_function(A)
+    else:
+        base_Y = Ridge(alpha=alpha).fit(A[train], Y[train]).predict(A)
+    return torch.tensor(base_T), torch.tensor(base_Y)
+
+
+def entropy(p, target):
+    return -(target * p.log() + (1 - target) * (1 - p).log()).mean()
+
+
 def algorithm_1(
     X,
     T,
@@ -87,6 +111,8 @@ def algorithm_1(
     lambda_ort,
     m,
     coupled,
+    label=False,
+    shrinkage=0.0,
 ):
     """θ̂, and the cross-fitted predictions T̂ and Ŷ."""
     T_hat, Y_hat = np.empty(len(T)), np.empty(len(T))
@@ -94,32 +120,48 @@ def algorithm_1(
         x, t, y = (torch.as_tensor(a).double() for a in (X, T, Y))
         x = (x - x[fold.fit].mean(0)) / x[fold.fit].std(0)
         t_mean, t_sd = (0.0, 1.0) if binary else (t[fold.fit].mean(), t[fold.fit].std())
-        y_mean, y_sd = y[fold.fit].mean(), y[fold.fit].std()
+        y_mean, y_sd = (0.0, 1.0) if label else (y[fold.fit].mean(), y[fold.fit].std())
         t, y = (t - t_mean) / t_sd, (y - y_mean) / y_sd
+        base_T, base_Y, even_T, even_Y, l2 = 0 * t, 0 * y, 1.0, 1.0, 0.0
+        fold_epochs, fold_peak = epochs, peak
+        if shrinkage:
+            base_T, base_Y = ridge_start(X, T, Y, fold.train, binary, label, shrinkage)
+            base_T, base_Y = (base_T - t_mean) / t_sd, (base_Y - y_mean) / y_sd
+            penalty = shrinkage * X.shape[1] / (len(fold.fit) // B * B)
+            fold_epochs, fold_peak = round(epochs / (1 + penalty)), peak / (1 + penalty)
+            l2 = 0.006 * penalty
+            share_T, share_Y = t[fold.fit].mean(), y[fold.fit].mean()
+            even_T = 1 / (4 * share_T * (1 - share_T)) if binary else 1.0
+            even_Y = 1 / (4 * share_Y * (1 - share_Y)) if label else 1.0
 
         roles, heads = initial_networks(seed, X.shape[1], H, Z)
+        if shrinkage:
+            for network in heads.values():
+                network[2].data.zero_()
         weights = [w for network in (*roles.values(), *heads.values()) for w in network]
         omega, phase = random_frequencies(seed, Z, m)
         theta_0, running = 0.0, None
 
         def predict(rows):
             Zc, Zt, Zy = (mlp(x[rows], roles[r]) for r in "cty")  # Eq. 10
-            T_raw = mlp(torch.cat([Zc, Zt], 1), heads["T"])[:, 0]  # Eq. 12
-            Y_raw = mlp(torch.cat([Zc, Zy], 1), heads["Y"])[:, 0]
+            T_raw = base_T[rows] + mlp(torch.cat([Zc, Zt], 1), heads["T"])[:, 0]  # Eq. 12
+            Y_raw = base_Y[rows] + mlp(torch.cat([Zc, Zy], 1), heads["Y"])[:, 0]
             return Zc, Zt, Zy, T_raw, torch.sigmoid(T_raw) if binary else T_raw, Y_raw
 
         def supervised(rows, T_raw, T_pre, Y_raw):
             if binary:
-                loss = -(t[rows] * T_pre.log() + (1 - t[rows]) * (1 - T_pre).log()).mean()
+                loss = even_T * entropy(T_pre, t[rows])
             else:
                 loss = 0.5 * ((t[rows] - T_pre) ** 2).mean().log()
+            if label:
+                return loss + even_Y * entropy(torch.sigmoid(Y_raw), y[rows])
             part = theta_0 * t[rows] if coupled else 0.0
             return loss + 0.5 * ((y[rows] - part - Y_raw) ** 2).mean().log()  # Eq. 13
 
         optimizer = torch.optim.AdamW(weights, lr=peak, weight_decay=decay)
         order = torch.Generator().manual_seed(fold.seed)
         steps, step, best, kept = len(fold.fit) // B, 0, math.inf, None
-        for _ in range(epochs):
+        for _ in range(fold_epochs):
             shuffled = torch.as_tensor(fold.fit)[torch.randperm(len(fold.fit), generator=order)]
             for b in range(steps):
                 rows = shuffled[b * B : (b + 1) * B]
@@ -137,14 +179,16 @@ def algorithm_1(
                     + hsic(Zt, Zy, omega[1], phase[1], omega[2], phase[2])
                 )
                 v = t[rows] - T_pre  # Eq. 14
-                e = y[rows] - (theta_0 * T_pre + Y_raw if coupled else Y_raw)
+                Y_pre = torch.sigmoid(Y_raw) if label else Y_raw
+                e = y[rows] - (theta_0 * T_pre + Y_raw if coupled else Y_pre)
                 theta_tra = (v @ e) / (v @ v)  # Eq. 15
                 u = e - theta_tra * v  # Eq. 16
                 L_ort = pearson(v, u).abs()  # Eq. 17
                 total = loss + lambda_dis * L_dis + lambda_ort * L_ort  # Eq. 18
+                total = total + l2 / 2 * sum((w**2).sum() for w in weights if w.dim() == 2)
                 optimizer.zero_grad()
                 total.backward()
-                optimizer.param_groups[0]["lr"] = rate_of(step, epochs * steps, peak)
+                optimizer.param_groups[0]["lr"] = rate_of(step, fold_epochs * steps, fold_peak)
                 optimizer.step()
                 step += 1
             with torch.no_grad():
@@ -157,6 +201,7 @@ def algorithm_1(
                 w.copy_(value)
             *_, T_pre, Y_raw = predict(fold.hold)  # Eq. 21
             g = kept[1] * T_pre + Y_raw if coupled else Y_raw
+            g = torch.sigmoid(g) if label else g
         T_hat[fold.hold] = (T_pre * t_sd + t_mean).numpy()
         Y_hat[fold.hold] = (g * y_sd + y_mean).numpy()
     v, e = T - T_hat, Y - Y_hat  # Eq. 22

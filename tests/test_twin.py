@@ -15,16 +15,27 @@ from ddml_fs.engine.train import Schedule
 
 
 @pytest.mark.parametrize("kind", ["binary", "continuous"])
-@pytest.mark.parametrize("outcome", ["direct", "coupled"])
-def test_stack_equals_algorithm_1(kind, outcome):
+@pytest.mark.parametrize(
+    ("outcome", "label", "shrinkage"),
+    [
+        ("direct", False, 0.0),
+        ("coupled", False, 0.0),
+        ("direct", True, 0.0),
+        ("direct", False, 5.0),
+        ("direct", True, 5.0),
+    ],
+)
+def test_stack_equals_algorithm_1(kind, outcome, label, shrinkage):
+    """As printed, coupled, with a label as outcome, and shrunken towards ridge regressions."""
     data = make_effect_data(kind, n_samples=300, n_features=12, random_state=0)
+    y = (data.y > np.median(data.y) + 2).astype(float) if label else data.y
     folds = make_folds(300, 3, np.random.RandomState(0))
     seeds = [11, 12, 13]
     binary = kind == "binary"
     theta, T_hat, Y_hat = algorithm_1(
         data.X,
         data.treatment,
-        data.y,
+        y,
         folds,
         seeds,
         binary=binary,
@@ -38,6 +49,8 @@ def test_stack_equals_algorithm_1(kind, outcome):
         lambda_ort=0.2,
         m=5,
         coupled=outcome == "coupled",
+        label=label,
+        shrinkage=shrinkage,
     )
 
     settings = Settings(
@@ -46,10 +59,11 @@ def test_stack_equals_algorithm_1(kind, outcome):
         screen=None,
         final=Schedule(epochs=8, peak=2e-2, weight_decay=0.01),
         batch_size=32,
+        shrinkage=shrinkage,
         dtype=torch.float64,
     )
     problems = [
-        Problem(fold, data.treatment, data.y, binary, seed)
+        Problem(fold, data.treatment, y, binary, seed, label)
         for fold, seed in zip(folds, seeds, strict=True)
     ]
     solutions = run(problems, data.X, settings)
@@ -59,7 +73,7 @@ def test_stack_equals_algorithm_1(kind, outcome):
 
     np.testing.assert_allclose(m, T_hat, atol=1e-5)
     np.testing.assert_allclose(g, Y_hat, atol=1e-5)
-    v, e = residuals(data.treatment, m, data.y, g)
+    v, e = residuals(data.treatment, m, y, g)
     assert residual_on_residual(v, e) == pytest.approx(theta, abs=1e-5)
     # The twin is no constant: training moved it away from the mean.
     assert np.std(T_hat) > 0.05
