@@ -7,10 +7,10 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --con
 .PHONY: help venv demo test lint bench docs clean
 
 help:
-	@echo "make demo    effects on data with known truth, in under a minute"
+	@echo "make demo    an effect and a selection on data with known truth, in two minutes"
 	@echo "make test    the test suite"
 	@echo "make lint    ruff and mypy"
-	@echo "make bench   time and memory against DoubleML"
+	@echo "make bench   time and memory against DoubleML and EconML"
 	@echo "make docs    the documentation, into site/"
 	@echo "make venv    only the set-up"
 
@@ -41,6 +41,7 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.experiments
 	@$(BIN)/python -m benchmarks.effect
+	@$(BIN)/python -m benchmarks.sweep
 
 docs: $(VENV)/.docs
 	@$(BIN)/mkdocs build --strict --quiet
