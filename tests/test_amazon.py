@@ -1,0 +1,64 @@
+"""The sweep on real data: Amazon books, 2000 reviews × 400 words."""
+
+import os
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from ddml_fs import CausalFeatureSelector
+from ddml_fs.inputs import read_columns
+from ddml_fs.selector import sweep_estimator
+from experiments.selection.amazon import load, transfer
+
+pytestmark = pytest.mark.skipif(
+    "DDML_FS_DATA" not in os.environ, reason="DDML_FS_DATA names no folder with amazon/*.mat"
+)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load()
+
+
+@pytest.fixture(scope="module")
+def columns(data):
+    """The books' words that occur, less one that always occurs with another."""
+    group = read_columns(data["books"][0]).group
+    return np.array([j for j, g in enumerate(group) if g >= 0 and g not in group[:j]])
+
+
+@pytest.fixture(scope="module")
+def words(data, columns):
+    X, y = data["books"]
+    return X[:, columns], y
+
+
+@pytest.fixture(scope="module")
+def selector(words):
+    return CausalFeatureSelector(100, random_state=0).fit(*words)
+
+
+def test_sweep_equals_single_fits(words, selector):
+    """Ten random words, each alone and in the sweep, with the same seeds."""
+    X, y = words
+    frequent = np.flatnonzero(X.sum(0) >= 5)  # rarer ones cannot be fitted by themselves
+    for j in np.random.RandomState(1).choice(frequent, 10, replace=False):
+        single = clone(sweep_estimator(score="logistic", random_state=0)).fit(
+            X, y, treatment=int(j)
+        )
+        assert selector.effects_["effect"].iloc[j] == pytest.approx(single.effect_, abs=1e-3)
+
+
+def test_choice_travels(data, columns, selector):
+    """Mean accuracy on the three other domains; the whole table is a command's, not a test's."""
+    order = columns[np.argsort(selector.ranking_, kind="stable")]
+    rows = [
+        row
+        for name in ("dvd", "elec", "kitchen")
+        for row in transfer(data["books"], data[name], order)
+    ]
+    for k, logistic, bayes in ((50, 0.735, 0.745), (100, 0.75, 0.765), (200, 0.765, 0.772)):
+        at = [row for row in rows if row["K"] == k]
+        assert np.mean([row["logistic"] for row in at]) > logistic
+        assert np.mean([row["naive Bayes"] for row in at]) > bayes
