@@ -238,10 +238,13 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         columns = read_columns(X.toarray() if issparse(X) else X)
         estimator = self._estimator(target)
 
-        evidence = self._estimate(columns, target, domain, estimator)
+        evidence, fold = self._estimate(columns, target, domain, estimator)
         self._rank(columns, target, evidence, estimator)
+        for name in ("n_features_auto_", "curve_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         if self.n_features_to_select == "auto":
-            self._choose(columns, target, domain, evidence)
+            self._choose(columns, target, domain, fold, evidence)
+        self._get_support_mask()  # a number that is too large is told now
         return self
 
     def _check_options(self):
@@ -274,12 +277,13 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         return estimator.set_params(score=score, n_folds=n_folds)
 
     def _estimate(self, columns, target, domain, estimator):
-        """The sweep: the evidence on every feature, one an outcome."""
+        """The sweep: the evidence on every feature, one an outcome, and the rows' folds."""
         if columns.X.shape[1] == 0:
             raise ValueError("X must have a column that varies, got constant columns alone.")
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = draw_seed(check_random_state(seed))
+        self._seed = int(seed)
 
         def evidence(model, covariates, **options):
             sweeps = sweep(
@@ -292,15 +296,16 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
                 covariates=covariates,
                 **options,
             )
-            self._fold, self._seed = sweeps[0].fold, seed
-            return [collect(s, columns.unit, domain) for s in sweeps]
+            return [collect(s, columns.unit, domain) for s in sweeps], sweeps[0].fold
 
         stable = None
         if len(self.domains_) > 1 and self.covariates == "stable":
             screen = sweep_estimator("ridge", score=estimator.score, n_folds=estimator.n_folds)
             for _ in range(SCREENS):
-                parts = [across_domains(*s.by_domain()) for s in evidence(screen, stable)]
+                parts = [across_domains(*s.by_domain()) for s in evidence(screen, stable)[0]]
                 stable = np.all([part.stable for part in parts], 0)
+                if stable.sum() < 2:
+                    stable = None  # with nothing stable to condition on, on all
         with progress_bar(self.verbose, "sweep over all features") as progress:
             return evidence(
                 estimator,
@@ -336,10 +341,10 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         rng = check_random_state(self._seed)
         self._maxima = inference.bootstrap_maxima(influence, N_DRAWS, rng)
 
-    def _choose(self, columns, target, domain, evidence):
+    def _choose(self, columns, target, domain, fold, evidence):
         """The number of features, from the given rows alone."""
         part = "domain" if splits_of_domains(target, domain) else "fold"
-        label = domain if part == "domain" else self._fold
+        label = domain if part == "domain" else fold
         # Features whose effects differ between the domains are not worth a try in a new one.
         stable = np.all([across_domains(*s.by_domain()).stable for s in evidence], 0)
         if not stable.any():
@@ -353,7 +358,9 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
             scores = feature_scores(self.ranking, table, len(train))
             order = greedy_order(scores, columns.X[train], self._beta)
             splits.append((train, test, order[stable[order]]))
-        downstream = self.downstream or default_downstream(target.classes is not None)
+        downstream = self.downstream
+        if downstream is None:
+            downstream = default_downstream(target.classes is not None)
         y = target.y if target.classes is None else target.classes[target.y]
         number, numbers, losses = choose_number(columns.X, y, splits, downstream, self.n_jobs)
         copies = np.bincount(columns.group[columns.group >= 0])

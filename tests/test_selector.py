@@ -8,6 +8,7 @@ import pytest
 import sklearn
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_selection import f_classif
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -244,6 +245,21 @@ def test_number_may_change_after_fit(sources):
     np.testing.assert_array_equal(selector.get_support(), selector.effects_["qvalue"] <= 0.05)
     with pytest.raises(ValueError, match="must be set before fit"):
         ridge(3).fit(X, y, domain).set_params(n_features_to_select="auto").get_support()
+
+
+def test_a_second_fit_forgets_the_first(sources):
+    X, y, domain = sources
+    selector = ridge("auto").fit(X, y, domain).set_params(n_features_to_select=3).fit(X, y, domain)
+    assert not hasattr(selector, "n_features_auto_")
+    with pytest.raises(ValueError, match="at most the number of features"):
+        ridge(21).fit(X, y, domain)
+
+
+def test_downstream_can_be_set(sources):
+    """Also one that is not true or false before it is fitted."""
+    X, y, _ = sources
+    selector = ridge("auto", downstream=BaggingClassifier(n_estimators=2, random_state=0))
+    assert 1 <= selector.fit(X[:, :5], y).n_features_auto_ <= 5
 
 
 def test_rankings(sources):
