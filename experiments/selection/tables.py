@@ -12,6 +12,7 @@ def write(name, title, table, summary, command):
     RESULTS.mkdir(exist_ok=True)
     table.to_csv(RESULTS / f"{name}.csv", index=False, float_format="%.4f")
     made = f"Made by `{command}` on {pd.Timestamp.today().date()}."
-    text = f"# {title}\n\n{summary.to_markdown(floatfmt='.4f')}\n\n{made}\n"
+    rows = summary.to_markdown(floatfmt=".4f").replace("nan", "   ")
+    text = f"# {title}\n\n{rows}\n\n{made}\n"
     (RESULTS / f"{name}.md").write_text(text)
     print(text)
