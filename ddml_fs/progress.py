@@ -12,8 +12,11 @@ class Progress:
     def start(self, n_epochs):
         """Say how many epochs there are."""
 
-    def advance(self, n_epochs=1):
-        """Say that some more are done."""
+    def advance(self):
+        """Say that one more is done."""
+
+    def reach(self, n_epochs):
+        """Say that so many are done in all; work that stopped early leaves some out."""
 
 
 class BarProgress(Progress):
@@ -32,12 +35,16 @@ class BarProgress(Progress):
         """Give the bar its length; a second piece of work starts it again."""
         self.bar.reset(self.task, total=n_epochs)
 
-    def advance(self, n_epochs=1):
-        """Move the bar."""
-        self.bar.advance(self.task, n_epochs)
+    def advance(self):
+        """Move the bar by one."""
+        self.bar.advance(self.task)
+
+    def reach(self, n_epochs):
+        """Move the bar to a point."""
+        self.bar.update(self.task, completed=n_epochs)
 
     def finish(self):
-        """Fill the bar; problems that stopped early leave epochs over."""
+        """Fill the bar."""
         total = self.bar.tasks[self.task].total
         self.bar.update(self.task, completed=total or 1, total=total or 1)
 

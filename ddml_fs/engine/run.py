@@ -190,7 +190,7 @@ def run(
         hold = store.load(s)
         if hold is not None:
             solved[s] = (hold, None)
-            progress.advance(settings.epochs)
+            progress.reach(len(solved) * settings.epochs)
     missing = [s for s in range(len(shards)) if s not in solved]
     workers = min(max(effective_n_jobs(n_jobs), len(devices)), len(missing))
     inner = n_jobs if workers <= 1 else 1
@@ -213,12 +213,13 @@ def run(
         for s in missing:
             _, *solved[s] = solve_shard(**task(s), progress=progress)
             store.save(s, solved[s][0])
+            progress.reach(len(solved) * settings.epochs)
     else:
         work = (delayed(solve_shard)(**task(s)) for s in missing)
         for s, *result in Parallel(workers, return_as="generator_unordered")(work):
             solved[s] = result
             store.save(s, result[0])
-            progress.advance(settings.epochs)
+            progress.reach(len(solved) * settings.epochs)
 
     solutions: dict[int, Solution] = {}
     for s, (hold, details) in solved.items():
