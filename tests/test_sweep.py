@@ -88,6 +88,9 @@ def test_a_killed_sweep_goes_on_where_it_stopped(table, effects, tmp_path, monke
     assert all(file.stat().st_mtime_ns == made for file, made in before.items())
     np.testing.assert_allclose(resumed.effects_["effect"], effects, atol=1e-4)
 
+    other = CausalFeatureSelector(5, checkpoint=tmp_path, random_state=0).fit(*table)
+    np.testing.assert_allclose(other.effects_["effect"], effects, atol=1e-4)  # other shards
+
     solved.clear()
     again = CausalFeatureSelector(8, checkpoint=tmp_path, **SMALL).fit(*table)
     assert not solved  # another number of features is the same sweep

@@ -180,7 +180,8 @@ def run(
     X = np.ascontiguousarray(X, dtype=str(settings.dtype).removeprefix("torch."))
     shards = make_shards(problems, X.shape[1], settings.sizes, settings.batch_size, memory)
     store = Checkpoint(
-        checkpoint, lambda: fingerprint(problems, X, settings, nuisance, covariates, per_arm)
+        checkpoint,
+        lambda: fingerprint(problems, X, shards, settings, nuisance, covariates, per_arm),
     )
     progress = progress or Progress()
     progress.start(len(shards) * settings.epochs)
