@@ -19,23 +19,14 @@ from typing import Annotated
 import numpy as np
 import pandas as pd
 import typer
-from scipy.io import loadmat
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from ddml_fs import CausalFeatureSelector
 from experiments.baselines.effects.boosting import partially_linear_dml
+from experiments.selection.amazon import load
 
 RESULTS = Path(__file__).parent / "results"
 TREES, FOLDS = 100, 5
-
-
-def books():
-    """The binarised words and the labels of the books domain."""
-    home = os.environ.get("DDML_FS_DATA")
-    if home is None:
-        raise typer.BadParameter("set DDML_FS_DATA to the folder that holds amazon/books_400.mat.")
-    data = loadmat(Path(home) / "amazon" / "books_400.mat")
-    return (data["fts"] > 0).astype(float), data["labels"].ravel().astype(int)
 
 
 def ours(estimator, n_jobs):
@@ -117,7 +108,7 @@ class PeakMemory(threading.Thread):
 def measure(name, n_features):
     """Seconds for all features, extrapolated for the peers, and peak memory."""
     warnings.simplefilter("ignore")
-    X, y = books()
+    X, y = load()["books"]
     X = X[:, X.std(0) > 0]
     columns = np.random.RandomState(0).choice(X.shape[1], n_features, replace=False)
     fit, whole = METHODS[name]

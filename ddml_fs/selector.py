@@ -322,8 +322,9 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         n = len(columns.X)
         n_train = n * (estimator.n_folds - 1) / estimator.n_folds
         self._beta = 0.0
-        if self.ranking == "causal" and estimator.shrinkage:
-            penalty = penalty_for(estimator.shrinkage, columns.X.shape[1], n_train)
+        shrinkage = estimator._settings().shrinkage
+        if self.ranking == "causal" and shrinkage:
+            penalty = penalty_for(shrinkage, columns.X.shape[1], n_train)
             self._beta = redundancy_weight(penalty)
         sd = columns.distinct_sd
         table, shown = effects_table(evidence, sd, self.domains_, target.classes)

@@ -4,9 +4,9 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import Bunch, check_random_state
 
+from ddml_fs.datasets.effects import KINDS
 from ddml_fs.validation import check_integer, check_number, check_option
 
-KINDS = ("binary", "continuous")
 BLOCK = 4  # columns of one correlated block
 
 

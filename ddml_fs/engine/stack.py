@@ -72,7 +72,7 @@ class Stack:
             for binary, scales in ((binary_T, t_scale), (binary_Y, y_scale))
         )
 
-        base_T, base_Y = (
+        odds_T, odds_Y = (
             [
                 _log_odds(V[i, q.fold.fit]) if b else 0.0
                 for q, i, b in zip(problems, index, binary, strict=True)
@@ -85,7 +85,7 @@ class Stack:
         self.t_mean, self.t_sd = self._columns(t_scale, (self.P, 1))
         self.y_mean, self.y_sd = self._columns(y_scale, (self.P, 1))
         # Log-odds of binary targets' means, 0 for others, (P, 2).
-        self.log_odds = torch.tensor([base_T, base_Y]).T.to(self.device, dtype)
+        self.log_odds = torch.tensor([odds_T, odds_Y]).T.to(self.device, dtype)
         self.base = None
         self.binary_T, self.binary_Y = self._kinds(binary_T), self._kinds(binary_Y)
         self.columns = torch.arange(self.D)

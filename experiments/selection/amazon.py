@@ -52,13 +52,14 @@ def transfer(source, target, order):
 
 def orders(X, y, domain, seeds, n_jobs):
     """The features, best first, by each selector."""
-    yield "F-test", 0, f_classif(X[:, X.std(0) > 0], y)[0], X.std(0) > 0
+    varies = np.flatnonzero(X.std(0) > 0)
+    yield "F-test", 0, varies[np.argsort(-f_classif(X[:, varies], y)[0])]
     for estimator in ("mlp", "ridge"):
         for seed in range(seeds):
             selector = CausalFeatureSelector(
                 50, estimator=estimator, random_state=seed, n_jobs=n_jobs
             ).fit(X, y, sample_domain=domain)
-            yield estimator, seed, -selector.ranking_.astype(float), None
+            yield estimator, seed, np.argsort(selector.ranking_, kind="stable")
 
 
 def main(
@@ -76,9 +77,7 @@ def main(
             tasks = [name]
         else:
             (X, y), domain, tasks = data[name], None, others
-        for method, seed, score, varies in orders(X, y, domain, n_seeds, n_jobs):
-            columns = np.arange(X.shape[1]) if varies is None else np.flatnonzero(varies)
-            order = columns[np.argsort(-score, kind="stable")]
+        for method, seed, order in orders(X, y, domain, n_seeds, n_jobs):
             for target in tasks:
                 for row in transfer((X, y), data[target], order):
                     rows.append(
