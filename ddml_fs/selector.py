@@ -1,5 +1,7 @@
 """CausalFeatureSelector: effects of all features, ranked, and the top K of them."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -15,6 +17,8 @@ from ddml_fs.engine.devices import resolve_devices
 from ddml_fs.engine.plan import draw_seed
 from ddml_fs.engine.ridge import penalty_for
 from ddml_fs.inputs import (
+    Columns,
+    Target,
     number_of_folds,
     read_columns,
     read_domains,
@@ -38,6 +42,29 @@ from ddml_fs.validation import check_integer, check_number, check_option
 
 SCREENS = 2  # the second one is free of most consequences that bias the first
 N_DRAWS = 1000  # of the multiplier bootstrap
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a fit read and found, for those who build on it.
+
+    Attributes
+    ----------
+    X : array or sparse matrix of shape (N, D)
+        The rows of the sources.
+    columns : Columns
+    target : Target
+    domain, fold : int arrays of shape (N,)
+    evidence : list of Evidence
+        One an outcome.
+    """
+
+    X: np.ndarray
+    columns: Columns
+    target: Target
+    domain: np.ndarray
+    fold: np.ndarray
+    evidence: list
 
 
 def sweep_estimator(nuisance="mlp", **changes):
@@ -221,6 +248,11 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         -------
         self : CausalFeatureSelector
         """
+        self._fit(X, y, sample_domain)
+        return self
+
+    def _fit(self, X, y, sample_domain):
+        """Fit, and return what was read and found."""
         self._check_options()
         source, domain, self.domains_ = read_domains(sample_domain, _num_samples(X))
         if not source.all():
@@ -245,7 +277,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         if self.n_features_to_select == "auto":
             self._choose(columns, target, domain, fold, evidence)
         self._get_support_mask()  # a number that is too large is told now
-        return self
+        return Found(X, columns, target, domain, fold, evidence)
 
     def _check_options(self):
         n = self.n_features_to_select
