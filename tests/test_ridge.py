@@ -6,7 +6,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from ddml_fs.engine.plan import Problem, make_folds
-from ddml_fs.engine.ridge import logistic_fit, penalty_for, solve_ridge, standardised
+from ddml_fs.engine.ridge import Gram, logistic_fit, penalty_for, solve_ridge, standardised
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +95,25 @@ def test_constant_columns_are_harmless(table):
         for m, g in solve_ridge(problems, X, 1.0):
             assert np.isfinite(m).all()
             assert np.isfinite(g).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_more_columns_than_rows(weighted):
+    """The form in the rows equals a plain inverse."""
+    rng = np.random.RandomState(0)
+    A, new, targets = rng.randn(20, 50), rng.randn(7, 50), rng.randn(20, 2)
+    w = rng.uniform(0.1, 1, 20) if weighted else None
+    gram = Gram(A, 0.3, w)
+    assert gram.by_rows
+    omega = np.linalg.inv((A.T * (1 if w is None else w)) @ A / 20 + 0.3 * np.eye(50))
+    np.testing.assert_allclose(gram.coefficients(targets), omega @ A.T @ targets / 20, atol=1e-10)
+    np.testing.assert_allclose(gram.left_out(new), new @ omega / np.diag(omega), atol=1e-10)
+
+
+def test_logistic_fit_with_more_columns_than_rows():
+    rng = np.random.RandomState(0)
+    A, y = rng.randn(60, 90), rng.binomial(1, 0.5, 60)
+    intercept, beta = logistic_fit(A, y, 0.05)
+    model = LogisticRegression(C=1 / (60 * 0.05), tol=1e-10, max_iter=5000).fit(A, y)
+    np.testing.assert_allclose(beta, model.coef_[0], atol=1e-5)
+    assert intercept == pytest.approx(model.intercept_[0], abs=1e-5)

@@ -10,7 +10,7 @@ Newton step, an approximation.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit, logit
 
 NEWTON_STEPS, TOLERANCE = 25, 1e-8
@@ -43,7 +43,9 @@ def standardised(X, train, new):
 
 
 class Gram:
-    """The weighted cross-products of standardised rows A, XᵀWX/n + λI, factored.
+    """G = XᵀWX/n + λI of standardised rows A, factored; with more columns than rows, in the rows.
+
+    There G⁻¹ = (I − Sᵀ(SSᵀ/n + λI)⁻¹S/n)/λ with S = √W·A, so that nothing is larger than A.
 
     Parameters
     ----------
@@ -55,41 +57,56 @@ class Gram:
     """
 
     def __init__(self, A, penalty, weights=None):
-        self.n, self.weighted = len(A), A if weights is None else A * weights[:, None]
-        gram = self.weighted.T @ A / self.n
-        gram[np.diag_indices_from(gram)] += penalty
-        self.factor = cho_factor(gram, overwrite_a=True, check_finite=False)
+        (self.n, D), self.A, self.penalty = A.shape, A, penalty
+        self.S = A if weights is None else A * np.sqrt(weights)[:, None]
+        self.by_rows = self.n < D
+        small = (self.S @ self.S.T if self.by_rows else self.S.T @ self.S) / self.n
+        small[np.diag_indices_from(small)] += penalty
+        self.factor = cho_factor(small, lower=True, overwrite_a=True, check_finite=False)
 
     def coefficients(self, targets):
-        """Ridge coefficients of centred targets (n, …), (D, …)."""
-        return cho_solve(self.factor, self.weighted.T @ targets / self.n, check_finite=False)
+        """G⁻¹Aᵀt/n: ridge coefficients of centred (and weighted) targets (n, …), (D, …)."""
+        return self._solve(self.A.T @ targets / self.n)
 
     def left_out(self, A):
-        """What each column of rows A (n, D) leaves after a regression on all others, (n, D)."""
-        eye = np.eye(A.shape[1])
-        omega = cho_solve(self.factor, eye, overwrite_b=True, check_finite=False)
-        return A @ omega / np.diag(omega)
+        """What each column of rows A (n_new, D) leaves after a regression on all others."""
+        if not self.by_rows:
+            eye = np.eye(A.shape[1])
+            omega = cho_solve(self.factor, eye, overwrite_b=True, check_finite=False)
+            return A @ omega / np.diag(omega)
+        half = solve_triangular(self.factor[0], self.S, lower=True, check_finite=False)
+        diagonal = (1 - (half**2).sum(0) / self.n) / self.penalty
+        return self._solve(A.T).T / diagonal
+
+    def _solve(self, rhs):
+        """G⁻¹ of a right-hand side (D, …)."""
+        if not self.by_rows:
+            return cho_solve(self.factor, rhs, check_finite=False)
+        inner = cho_solve(self.factor, self.S @ rhs, check_finite=False)
+        return (rhs - self.S.T @ inner / self.n) / self.penalty
 
 
 def logistic_fit(A, Y, penalty):
     """Intercept and coefficients of ridge-logistic regression, by Newton's method."""
     n, D = A.shape
-    design = np.hstack([np.ones((n, 1)), A])
-    ridge = np.r_[1e-8, np.full(D, penalty)]
-    beta = np.zeros(D + 1)
-    beta[0] = logit(np.clip(Y.mean(), 0.5 / n, 1 - 0.5 / n))
+    beta = np.zeros(D)
+    intercept = logit(np.clip(Y.mean(), 0.5 / n, 1 - 0.5 / n))
     if np.ptp(Y) == 0:
-        return beta[0], beta[1:]  # rows of one class alone: there is nothing to learn
+        return intercept, beta  # rows of one class alone: there is nothing to learn
     for _ in range(NEWTON_STEPS):
-        p = expit(design @ beta)
-        gradient = design.T @ (Y - p) / n - ridge * beta
-        hessian = (design * (p * (1 - p))[:, None]).T @ design / n
-        hessian[np.diag_indices_from(hessian)] += ridge
-        step = cho_solve(cho_factor(hessian, overwrite_a=True, check_finite=False), gradient)
-        beta += step
-        if np.abs(step).max() < TOLERANCE:
+        index = intercept + A @ beta
+        p = expit(index)
+        w = np.maximum(p * (1 - p), 1e-10)
+        # A Newton step is a weighted ridge regression of the index plus (Y − p)/w; its intercept
+        # is not penalised, so columns and response are centred by the weights.
+        response = w * index + Y - p
+        centre, level = (w @ A) / w.sum(), response.sum() / w.sum()
+        new = Gram(A - centre, penalty, w).coefficients(response - w * level)
+        step = np.abs(new - beta).max()
+        beta, intercept = new, level - centre @ new
+        if step < TOLERANCE:
             break
-    return beta[0], beta[1:]
+    return intercept, beta
 
 
 class Fit:
