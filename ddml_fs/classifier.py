@@ -1,14 +1,16 @@
 """EffectClassifier: a linear classifier whose weights are the features' shrunken effects."""
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.utils import _safe_indexing
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from ddml_fs.inputs import read_domains
 from ddml_fs.selector import CausalFeatureSelector
 from ddml_fs.shrinkage import PRIORS, learn_prior
 from ddml_fs.stability import TINY, across_domains
@@ -39,7 +41,7 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
     threshold : {"share", "calibrated"}, default="share"
         "share": a label is given to as large a share of the source as has it; with balanced labels
         this is the median score. "calibrated": where a logistic regression of the label on the
-        score is even.
+        score is even; the better one for chances of rare labels.
     pooling : {"auto", "common", "random"}, default="auto"
         How effects of several domains are made one. "common": as if all domains had the same
         effect. "random": the random-effects mean, less certain for features whose effects differ
@@ -64,6 +66,9 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
     -----
     Scores of a sum of nearly marginal effects are too large: the slope and the threshold that turn
     them into chances come from scores of rows whose own fold gave no evidence to the weights.
+
+    With ample rows and few columns, columns that nearly repeat another count twice; logistic
+    regression is the better choice there.
 
     Examples
     --------
@@ -106,7 +111,10 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
         check_option(self.prior, "prior", PRIORS)
         check_option(self.threshold, "threshold", THRESHOLDS)
         check_option(self.pooling, "pooling", POOLINGS)
-        check_classification_targets(y)
+        source = read_domains(sample_domain, _num_samples(X))[0]
+        if y is not None:  # the selector says what is missing
+            seen = y if source.all() else _safe_indexing(y, np.flatnonzero(source))
+            check_classification_targets(seen)
         selector = self._selector()
         found = selector._fit(X, y, sample_domain)
         self.selector_, self.n_features_in_ = selector, selector.n_features_in_
@@ -124,7 +132,7 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
             slope, threshold = self._line(score, outcome)
             self.priors_.append(prior)
             coef.append(slope * weights)
-            intercept.append(-slope * threshold)
+            intercept.append(-slope * (threshold + self._centre(found.X) @ weights))
         self.coef_, self.intercept_ = np.array(coef), np.array(intercept)
         return self
 
@@ -145,13 +153,21 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
         return max(areas, key=lambda pooling: areas[pooling])
 
     def _left_out_scores(self, found, evidence, part, pooling):
-        """Scores of all rows, each without the evidence of its own fold or domain, (N,)."""
-        label = getattr(found, part)
+        """Scores of all rows less that of the mean row, (N,).
+
+        Each is made without the evidence of the row's own fold or domain. The folds' weights
+        differ, and far from the mean row even a small difference would set their rows apart.
+        """
+        label, centre = getattr(found, part), self._centre(found.X)
         score = np.empty(len(label))
         for k in np.unique(label):
             weights, _ = self._weights(evidence.without(part, k), found.columns, pooling)
-            score[label == k] = safe_sparse_dot(found.X[label == k], weights)
+            score[label == k] = safe_sparse_dot(found.X[label == k], weights) - centre @ weights
         return score
+
+    def _centre(self, X):
+        """The mean row, (D,)."""
+        return np.asarray(X.mean(0)).ravel()
 
     def _selector(self):
         if self.selector is None:
@@ -207,7 +223,7 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X):
         """Chances of the classes, (n_samples, n_classes)."""
-        chance = expit(self.decision_function(X))
-        if chance.ndim == 1:
-            return np.column_stack([1 - chance, chance])
-        return chance / chance.sum(1, keepdims=True)
+        odds = self.decision_function(X)
+        if odds.ndim == 1:
+            return expit(np.column_stack([-odds, odds]))
+        return softmax(log_expit(odds), axis=1)

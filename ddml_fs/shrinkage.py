@@ -8,6 +8,7 @@ from scipy.optimize import minimize_scalar
 PRIORS = ("mixture", "normal")
 RATIOS = np.geomspace(1 / 16, 8, 8)  # standard deviations of the mixture's parts, over τ
 EM_STEPS = 200
+GRID = 40
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,11 @@ def learn_prior(effect, stderr, kind="mixture"):
         variance = np.exp(log_tau2) + stderr**2
         return (np.log(variance) + effect**2 / variance).sum()
 
+    # More than one optimum is possible where standard errors differ much: a grid comes first.
     least, most = (stderr**2).min(), (effect**2).max()
-    bounds = np.log(1e-4 * least), np.log(max(most, least))
+    grid = np.linspace(np.log(1e-4 * least), np.log(max(most, least)), GRID)
+    best = np.clip(np.argmin([loss(x) for x in grid]), 1, GRID - 2)
+    bounds = grid[best - 1], grid[best + 1]
     tau = np.exp(0.5 * minimize_scalar(loss, bounds=bounds, method="bounded").x)
     if kind == "normal":
         return Prior(np.array([tau]), np.ones(1))

@@ -169,3 +169,12 @@ def test_shrunken_networks_learn_what_ridge_misses():
         spurious[nuisance] = abs(fitted.effects_["tstat"].iloc[0])
     assert spurious["ridge"] > 20
     assert spurious["mlp"] < 3
+
+
+def test_forests_meet_a_column_that_some_folds_lack():
+    """One row in 60 has it, so four of five folds are without it in hold, one in training."""
+    rng = np.random.RandomState(0)
+    X = np.column_stack([rng.binomial(1, 0.5, (60, 2)), np.arange(60) == 7]).astype(float)
+    selector = CausalFeatureSelector(1, estimator="rf", random_state=0)
+    effects = selector.fit(X, rng.permutation(np.arange(60) % 2)).effects_
+    assert np.isfinite(effects["score"]).all()

@@ -18,6 +18,9 @@ from ddml_fs.engine.losses import half_log
 from ddml_fs.engine.network import ARMS, HEADS, Heads
 from ddml_fs.engine.train import train
 
+RESIDUAL_FOREST = {"n_estimators": 10, "min_samples_leaf": 30, "max_features": 0.5}
+RESIDUAL_FOREST |= {"max_samples": 0.3}
+
 
 @dataclass(frozen=True)
 class Predictions:
@@ -58,7 +61,9 @@ def check_nuisance(nuisance, label=False):
         )
 
 
-def fit_nuisances(net, objective, stack, nuisance, *, per_arm, schedule, sizes, n_jobs=None):
+def fit_nuisances(
+    net, objective, stack, nuisance, *, per_arm, schedule, sizes, n_jobs=None, rate=None
+):
     """Fit the nuisance models on the training rows and predict the held-out rows.
 
     Parameters
@@ -73,6 +78,8 @@ def fit_nuisances(net, objective, stack, nuisance, *, per_arm, schedule, sizes, 
     sizes : Sizes
     n_jobs : int, optional
         joblib workers for scikit-learn models.
+    rate : float, optional
+        Of shrunken networks: how much of what these miss "rf" learns. Full forests unless given.
 
     Returns
     -------
@@ -81,7 +88,7 @@ def fit_nuisances(net, objective, stack, nuisance, *, per_arm, schedule, sizes, 
     if isinstance(nuisance, str) and nuisance == "mlp":
         m, g, mu = _from_heads(net, objective, stack, per_arm, schedule, sizes)
     else:
-        m, g, mu = _from_estimators(net, objective, stack, nuisance, per_arm, n_jobs)
+        m, g, mu = _from_estimators(net, objective, stack, nuisance, per_arm, n_jobs, rate)
     return Predictions(
         stack.unscale_T(m).cpu().double().numpy(),
         stack.unscale_Y(g).cpu().double().numpy(),
@@ -143,13 +150,15 @@ class ArmObjective:
         return half_log((square * own).sum(-1) / own.sum(-1).clamp(min=1)).sum(0)
 
 
-def _from_estimators(net, objective, stack, nuisance, per_arm, n_jobs):
+def _from_estimators(net, objective, stack, nuisance, per_arm, n_jobs, rate):
     """Models of scikit-learn, one problem after another."""
     with torch.no_grad():
         train, hold = (stack.batch(stack.rows(part)[0]) for part in ("train", "hold"))
         inputs = [_head_inputs(objective, batch) for batch in (train, hold)]
     T, Y = train.T.cpu().numpy(), train.Y.cpu().numpy()
     theta_0 = net.theta_0[:, 0, 0].cpu().numpy() if objective.coupled else np.zeros(stack.P)
+    if isinstance(nuisance, str) and rate is not None and not per_arm:
+        return _forests_on_residuals(objective, stack, train, hold, inputs, n_jobs, rate)
 
     def solve(i):
         problem = stack.problems[i]
@@ -174,6 +183,29 @@ def _from_estimators(net, objective, stack, nuisance, per_arm, n_jobs):
     if per_arm:
         mu = torch.as_tensor(np.stack([s[2] for s in solved], 1)).to(stack.t_mean)
     return m, g, mu
+
+
+def _forests_on_residuals(objective, stack, train, hold, inputs, n_jobs, rate):
+    """Small forests for what shrunken networks miss: full ones would undo the shrinkage."""
+    with torch.no_grad():
+        fits = []
+        for batch in (train, hold):
+            _, _, m, Y_raw = objective.forward(batch)
+            fits.append([a.cpu().numpy() for a in (m, objective.outcome_mean(m, Y_raw))])
+    targets = train.T.cpu().numpy(), train.Y.cpu().numpy()
+
+    def solve(i):
+        problem, out = stack.problems[i], []
+        n = len(problem.fold.train)
+        for k in (0, 1):
+            model = RandomForestRegressor(**RESIDUAL_FOREST, random_state=problem.seed)
+            model.fit(inputs[0][k][i, :n], targets[k][i, :n] - fits[0][k][i, :n])
+            out.append(fits[1][k][i] + rate * model.predict(inputs[1][k][i]))
+        return out
+
+    solved = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(solve)(i) for i in range(stack.P))
+    m, g = (torch.as_tensor(np.stack([s[k] for s in solved])).to(stack.t_mean) for k in (0, 1))
+    return m, g, None
 
 
 def _head_inputs(objective, batch):
@@ -210,6 +242,8 @@ def _pair(nuisance, problem):
 
 
 def _fit_predict(model, Z, Z_new, target):
+    if np.ptp(target) == 0:  # a column so rare that these rows lack it
+        return np.full(len(Z_new), target[0])
     if is_classifier(model):
         return clone(model).fit(Z, target.astype(int)).predict_proba(Z_new)[:, 1]
     return clone(model).fit(Z, target).predict(Z_new)

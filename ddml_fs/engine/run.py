@@ -274,11 +274,11 @@ def solve(stack, settings, nuisance, per_arm=False, detail=True, n_jobs=None, pr
         strength = relative_strength(net.row_norms()).cpu().numpy()
 
     narrow = stack.select(keep.any(0).nonzero()[:, 0])
-    schedule, shrunken = settings.final, settings.shrinkage > 0
+    schedule, shrunken, rate = settings.final, settings.shrinkage > 0, None
     if shrunken:
         D = int(stack.keep.sum(1).max())
         penalty = penalty_for(settings.shrinkage, D, stack.steps * stack.B)
-        schedule = shortened(schedule, penalty)
+        schedule, rate = shortened(schedule, penalty), 1 / (1 + penalty)
     net = Network(narrow, keep, sizes, silent=shrunken)
     objective = Objective(net, narrow, sizes, replace(weights, even=shrunken))
     valid_loss = train(net, objective, narrow, schedule, progress).cpu()
@@ -291,6 +291,7 @@ def solve(stack, settings, nuisance, per_arm=False, detail=True, n_jobs=None, pr
         schedule=settings.final,
         sizes=sizes,
         n_jobs=n_jobs,
+        rate=rate,
     )
     if not detail:
         return hold, None

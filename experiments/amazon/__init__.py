@@ -1,0 +1,1 @@
+"""The Amazon reviews: what is learned in some domains, used in another."""

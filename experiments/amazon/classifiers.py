@@ -1,0 +1,143 @@
+"""The classifiers, and how features, their number and the classifier are chosen on the source."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logit
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import BernoulliNB
+from sklearn.svm import SVC
+
+from ddml_fs import EffectClassifier
+
+CLASSIFIERS = {
+    "logistic": LogisticRegression(C=0.1, max_iter=1000),
+    "naive Bayes": BernoulliNB(),
+    "SVC": SVC(cache_size=500),
+    "forest": RandomForestClassifier(random_state=0),
+    "effects": EffectClassifier(),
+}
+TRIED = ("logistic", "naive Bayes", "effects")  # on the source; the others take too long
+
+
+def scores(model, X):
+    """Log-odds, or what stands for them, (N,); positive for the second class."""
+    if hasattr(model, "decision_function"):
+        return model.decision_function(X)
+    return logit(model.predict_proba(X)[:, 1].clip(1e-3, 1 - 1e-3))
+
+
+def fitted(name, source, columns):
+    """A classifier on some columns of a source."""
+    model, X = clone(CLASSIFIERS[name]), source.X[:, columns]
+    if name == "effects" and source.domain is not None:
+        return model.fit(X, source.y, sample_domain=source.domain)
+    return model.fit(X, source.y)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What cross-validation within the source says.
+
+    Attributes
+    ----------
+    accuracy : dict
+        From (classifier, K) to the mean accuracy over rows left out.
+    spread : dict
+        From (classifier, K) to the standard deviation of their scores.
+    n_rows : int
+        Rows that were left out, over all splits.
+    """
+
+    accuracy: dict
+    spread: dict
+    n_rows: int
+
+    def number(self, classifier):
+        """The best number of features; of a classifier that was not tried, logistic's."""
+        name = classifier if classifier in TRIED else "logistic"
+        own = {k: a for (c, k), a in self.accuracy.items() if c == name}
+        return max(own, key=lambda k: own[k])
+
+    def best(self):
+        """The best pair of classifier and K."""
+        return max(self.accuracy, key=lambda pair: self.accuracy[pair])
+
+    def as_good(self):
+        """All pairs that are within one standard error of the best."""
+        top = self.accuracy[self.best()]
+        least = top - np.sqrt(top * (1 - top) / self.n_rows)
+        return [pair for pair, accuracy in self.accuracy.items() if accuracy >= least]
+
+
+def choose(source, orders, numbers):
+    """Try classifiers and numbers of features on rows of the source that are left out.
+
+    Parameters
+    ----------
+    source : Source
+    orders : list of arrays
+        The features, best first, of each of the source's splits.
+    numbers : list of int
+
+    Returns
+    -------
+    choice : Choice
+    """
+    right: dict = {}
+    values: dict = {}
+    for (train, test), order in zip(source.splits(), orders, strict=True):
+        part = source.rows(train)
+        for pair in ((c, k) for c in TRIED for k in numbers):
+            columns = order[: pair[1]]
+            seen = scores(fitted(pair[0], part, columns), source.X[np.ix_(test, columns)])
+            right.setdefault(pair, []).append((seen > 0) == source.y[test])
+            values.setdefault(pair, []).append(seen)
+    return Choice(
+        {pair: float(np.concatenate(r).mean()) for pair, r in right.items()},
+        {pair: float(np.concatenate(v).std()) for pair, v in values.items()},
+        sum(len(test) for _, test in source.splits()),
+    )
+
+
+def right_answers(task, order, choice, numbers):
+    """Which rows of the targets are classified rightly, by every classifier and number.
+
+    Parameters
+    ----------
+    task : Task
+    order : int array of shape (D,)
+        The features, best first, of the whole source.
+    choice : Choice
+    numbers : list of int
+        Those of the table; "auto" and the two choices of a pair are added.
+
+    Yields
+    ------
+    classifier : str
+    K : str
+    target : str
+    right : bool array
+    """
+    cache: dict = {}
+
+    def on_targets(classifier, k):
+        if (classifier, k) not in cache:
+            model = fitted(classifier, task.source, order[:k])
+            cache[classifier, k] = {
+                name: scores(model, X[:, order[:k]]) for name, (X, _) in task.targets.items()
+            }
+        return cache[classifier, k]
+
+    for classifier in CLASSIFIERS:
+        wanted = {str(k): k for k in numbers} | {"auto": choice.number(classifier)}
+        for label, k in wanted.items():
+            for name, seen in on_targets(classifier, k).items():
+                yield classifier, label, name, (seen > 0) == task.targets[name][1]
+    pairs = {"best on source": [choice.best()], "mean of those as good": choice.as_good()}
+    for label, chosen in pairs.items():
+        for name, (_, y) in task.targets.items():
+            total = sum(on_targets(*pair)[name] / choice.spread[pair] for pair in chosen)
+            yield label, "source", name, (total > 0) == y
