@@ -39,16 +39,16 @@ class Prior:
         mean : array of shape (F,)
         """
         shrink = self.tau**2 / (self.tau**2 + stderr[:, None] ** 2)
-        return (self._members(effect, stderr) * shrink).sum(1) * effect
+        member = self.weight * likelihood(effect, stderr, self.tau)
+        return (member * shrink).sum(1) / member.sum(1) * effect
 
-    def _members(self, effect, stderr):
-        """The chance that each effect is of each part, (F, parts)."""
-        variance = self.tau**2 + stderr[:, None] ** 2
-        with np.errstate(invalid="ignore"):  # infinite: no part is more likely than another
-            log = -0.5 * (effect[:, None] ** 2 / variance + np.log(variance))
-            log = np.nan_to_num(log - log.max(1, keepdims=True))
-        density = self.weight * np.exp(log)
-        return density / density.sum(1, keepdims=True)
+
+def likelihood(effect, stderr, tau):
+    """Of every estimate under every part, over that of its best part; (F, parts)."""
+    variance = tau**2 + stderr[:, None] ** 2
+    with np.errstate(invalid="ignore"):  # infinite: no part is more likely than another
+        log = -0.5 * (effect[:, None] ** 2 / variance + np.log(variance))
+        return np.exp(np.nan_to_num(log - log.max(1, keepdims=True)))
 
 
 def learn_prior(effect, stderr, kind="mixture"):
@@ -94,7 +94,7 @@ def learn_prior(effect, stderr, kind="mixture"):
     if kind == "normal":
         return Prior(np.array([tau]), np.ones(1))
     parts = np.r_[0.0, tau * RATIOS]
-    prior = Prior(parts, np.full(len(parts), 1 / len(parts)))
+    density, weight = likelihood(effect, stderr, parts), np.full(len(parts), 1 / len(parts))
     for _ in range(EM_STEPS):
-        prior = Prior(parts, prior._members(effect, stderr).mean(0))
-    return prior
+        weight = weight * (density / (density @ weight)[:, None]).mean(0)
+    return Prior(parts, weight)

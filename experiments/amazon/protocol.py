@@ -1,7 +1,7 @@
 """Who sees what: sources are for learning, targets for the accuracy in the table and nothing else.
 
-A method is handed a :class:`Source`, which holds no row of a target. Orders of features, their
-number and the classifier are settled before :func:`ddml_fs.datasets` rows of a target are scored.
+A method is handed a :class:`Source`, which holds no row of a target. The order of the features,
+their number and the classifier are settled before the first row of a target is scored.
 """
 
 from dataclasses import dataclass
