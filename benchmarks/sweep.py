@@ -22,8 +22,10 @@ import typer
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from ddml_fs import CausalFeatureSelector
+from ddml_fs.datasets import fetch_amazon_reviews
+from experiments.amazon.protocol import by_domain
 from experiments.baselines.effects.boosting import partially_linear_dml
-from experiments.selection.amazon import load
+
 
 RESULTS = Path(__file__).parent / "results"
 TREES, FOLDS = 100, 5
@@ -108,7 +110,7 @@ class PeakMemory(threading.Thread):
 def measure(name, n_features):
     """Seconds for all features, extrapolated for the peers, and peak memory."""
     warnings.simplefilter("ignore")
-    X, y = load()["books"]
+    X, y = by_domain(fetch_amazon_reviews())["books"]
     X = X[:, X.std(0) > 0]
     columns = np.random.RandomState(0).choice(X.shape[1], n_features, replace=False)
     fit, whole = METHODS[name]

@@ -1,1 +1,1 @@
-"""What the selector finds where the truth is known, and how far its choice travels."""
+"""What the selector finds where the truth is known."""

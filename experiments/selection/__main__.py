@@ -1,12 +1,17 @@
-"""``python -m experiments.selection domains`` and ``… amazon``."""
+"""``python -m experiments.selection domains``."""
 
 import typer
 
-from experiments.selection import amazon, domains
+from experiments.selection import domains
 
-app = typer.Typer(help=__doc__, no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 app.command(name="domains")(domains.main)
-app.command(name="amazon")(amazon.main)
+
+
+@app.callback()
+def studies():
+    """What the selector finds where the truth is known."""
+
 
 if __name__ == "__main__":
     app()
