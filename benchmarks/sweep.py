@@ -26,7 +26,6 @@ from ddml_fs.datasets import fetch_amazon_reviews
 from experiments.amazon.protocol import by_domain
 from experiments.baselines.effects.boosting import partially_linear_dml
 
-
 RESULTS = Path(__file__).parent / "results"
 TREES, FOLDS = 100, 5
 
