@@ -47,7 +47,7 @@ def test_labels_of_targets_change_nothing_but_the_score(data, protocol, tmp_path
     turned = type(task)(task.source, {d: (X, 1 - y) for d, (X, y) in task.targets.items()})
     paths = [tmp_path / "as_is.npz", tmp_path / "turned.npz"]
     for one, path in zip((task, turned), paths, strict=True):
-        runs.run_job(protocol, one, "F-test", [5, 10], path)
+        runs.run_job(one, "F-test", [5, 10], path)
     first, second = map(np.load, paths)
     for name in ("order", "chosen", "keys"):
         np.testing.assert_array_equal(first[name], second[name])

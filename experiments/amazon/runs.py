@@ -14,7 +14,7 @@ from rich.progress import Progress
 from threadpoolctl import threadpool_limits
 
 from experiments.amazon.classifiers import choose, right_answers
-from experiments.amazon.selectors import SELECTORS, SLOW, order_of
+from experiments.amazon.selectors import SELECTORS, order_of, orders_of_splits
 
 CACHE = Path(".cache/amazon")
 ROOT = Path(__file__).parents[2]
@@ -25,12 +25,11 @@ def peak_memory():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def run_job(protocol, task, name, numbers, path):
+def run_job(task, name, numbers, path):
     """Order the features, choose on the source, then try on the targets; or read it all.
 
     Parameters
     ----------
-    protocol : str
     task : Task
     name : str
         Of the selector; "all features" has no order and no choice of K.
@@ -53,10 +52,7 @@ def run_job(protocol, task, name, numbers, path):
         else:
             order = order_of(SELECTORS[name], source)
         cost = time.perf_counter() - start, peak_memory() - before
-        if name == "all features" or name in SLOW[protocol]:
-            orders = [order] * len(source.splits())
-        else:
-            orders = [order_of(SELECTORS[name], source.rows(tr)) for tr, _ in source.splits()]
+        orders = orders_of_splits(name, source, order)
         choice = choose(source, orders, sorted({*numbers, D}))
         answers = list(right_answers(task, order, choice, numbers))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +118,7 @@ def run_all(protocol, tasks, numbers, n_jobs=2, names=None):
         Progress() as progress,
     ):
         bar = progress.add_task(protocol, total=len(work))
-        jobs = [pool.submit(run_job, protocol, t, name, numbers, path) for t, name, path in work]
+        jobs = [pool.submit(run_job, t, name, numbers, path) for t, name, path in work]
         for job in as_completed(jobs):
             job.result()
             progress.advance(bar)
