@@ -13,6 +13,7 @@ from rich import print
 from ddml_fs.datasets import fetch_amazon_reviews, fetch_multi_domain_sentiment
 from experiments.amazon import figures, runs, tables, wide
 from experiments.amazon.protocol import PROTOCOLS, by_domain, single_source
+from experiments.amazon.selectors import OURS
 from experiments.baselines.selectors import CausalAnalysis
 
 BOTH = ("logistic", "naive Bayes")
@@ -43,16 +44,12 @@ def one_protocol(name, tasks, numbers, n_jobs, write):
         title = f"{about} mean accuracy with {classifier}, by number of words"
         part = part.sort_values(str(numbers[-2]), ascending=False, na_position="last")
         write(f"{stem}_{classifier.replace(' ', '_')}", title, part)
-    chosen = summary[summary.index.isin(["source", "all"], level="K")]
+    chosen = summary[summary.index.isin(["source", "all"], level="K")].drop(columns="rank")
     title = f"{about} everything chosen on the source, and all words"
     write(f"{stem}_chosen", title, chosen.sort_values("mean", ascending=False))
-    compared = pd.concat(
-        [tables.differences(rows, ours, numbers) for ours in ("DDML-MLP", "DDML-RF")],
-        keys=["DDML-MLP", "DDML-RF"],
-        names=["ours", ""],
-    )
+    compared = pd.concat(tables.differences(rows, ours, numbers) for ours in OURS)
     title = f"{about} ours less the best rival, with the 95 % interval of the difference"
-    write(f"{stem}_differences", title, compared)
+    write(f"{stem}_differences", title, compared.set_index("ours"))
     if len(tasks) > 1:
         title = f"{about} share of the top K words that two sources have in common"
         write(f"{stem}_agreement", title, tables.agreement(jobs, numbers), digits=2)
@@ -62,16 +59,15 @@ def one_protocol(name, tasks, numbers, n_jobs, write):
 
 def statistics(rows, k, write):
     """Friedman's test and Nemenyi's critical differences, as a table and as diagrams."""
-    lines = {}
+    lines, notes = {}, []
     for classifier in BOTH:
-        ranks, pvalue, critical, _ = tables.friedman(rows, classifier, k)
-        lines[classifier] = pd.concat(
-            [pd.Series({"Friedman p": pvalue, "critical difference": critical}), ranks]
-        )
+        lines[classifier], pvalue, critical, _ = tables.friedman(rows, classifier, k)
+        notes.append(f"{classifier}: Friedman p = {pvalue:.1e}, critical difference {critical:.2f}")
         name = f"critical_differences_{classifier.replace(' ', '_')}"
         figures.critical_differences(rows, classifier, k, write.folder, name)
     title = f"Average ranks over the single-source tasks at K = {k}"
-    write("ranks", title, pd.DataFrame(lines).sort_values("logistic"))
+    table = pd.DataFrame(lines).sort_values("logistic").rename_axis("selector")
+    write("ranks", title, table, "; ".join(notes) + ".", digits=2)
 
 
 def cost(jobs, source, n_words, write):
@@ -96,13 +92,9 @@ def wide_study(n_rows, n_words, numbers, n_best, n_jobs, n_tasks, write):
     about = f"{n_words} words, single source:"
     write("wide", f"{about} mean, average rank, 95 % interval", tables.intervals(rows))
     numbered = rows[rows["K"].str.isdigit()]
-    compared = pd.concat(
-        [tables.differences(numbered, ours, numbers) for ours in wide.OURS],
-        keys=wide.OURS,
-        names=["ours", ""],
-    )
+    compared = pd.concat(tables.differences(numbered, ours, numbers) for ours in wide.OURS)
     title = f"{about} ours less the best rival, with the 95 % interval of the difference"
-    write("wide_differences", title, compared)
+    write("wide_differences", title, compared.set_index("ours"))
     seconds = costs.groupby("selector", sort=False)["seconds"].agg(["mean", "max"])
     title = f"{about} seconds a source; networks for the {n_best} best with {n_jobs} workers"
     write("wide_cost", title, seconds, digits=1)

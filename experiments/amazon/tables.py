@@ -93,16 +93,17 @@ def differences(rows, ours, numbers, classifiers=("logistic", "naive Bayes")):
             ranks = table["rank"].xs((classifier, k), level=("classifier", "K"))
             lines.append(
                 {
+                    "ours": ours,
                     "classifier": classifier,
                     "K": k,
-                    ours: means[ours],
+                    "accuracy": means[ours],
                     "best rival": best,
                     "its accuracy": rivals.max(),
                     "difference": means[ours] - rivals.max(),
                     "low": low,
                     "high": high,
-                    f"rank of {ours}": ranks[ours],
-                    "best rank of a rival": ranks[rivals.index].min(),
+                    "average rank": ranks[ours],
+                    "best rival's rank": ranks[rivals.index].min(),
                 }
             )
     return pd.DataFrame(lines)
@@ -159,7 +160,8 @@ def beside_the_paper(rows):
 def agreement(jobs, numbers):
     """Share of the top K words that two sources have in common, mean over pairs of sources."""
     lines = {}
-    for name, part in jobs.groupby("selector", sort=False):
+    own = ~jobs["selector"].isin(["random", "all features"])
+    for name, part in jobs[own].groupby("selector", sort=False):
         orders = part["order"].tolist()
         lines[name] = {
             str(k): np.mean(
@@ -174,8 +176,9 @@ def write(name, title, table, command, notes="", digits=4, folder=None):
     """Write a table as CSV and Markdown, with the command and the date."""
     folder = folder or RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    table.to_csv(folder / f"{name}.csv", float_format=f"%.{digits}f")
-    text = table.to_markdown(floatfmt=f".{digits}f").replace(" nan ", "     ")
+    table = table.reset_index()
+    table.to_csv(folder / f"{name}.csv", float_format=f"%.{digits}f", index=False)
+    text = table.to_markdown(floatfmt=f".{digits}f", index=False).replace(" nan ", "     ")
     made = f"Made by `{command}` on {pd.Timestamp.today().date()}."
     parts = [f"# {title}", notes, text, made]
     (folder / f"{name}.md").write_text("\n\n".join(p for p in parts if p) + "\n")

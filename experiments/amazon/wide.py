@@ -18,20 +18,19 @@ N_STRONGEST = 20
 OURS = ("DDML-ridge", "DDML-MLP on the best")
 
 
-def ridge_order(source, n_best, n_jobs):
-    """The sweep over all words; its effects come too."""
+def ridge_sweep(source):
+    """The sweep over all words: the order, and the effects with their intervals."""
     selector = CausalFeatureSelector(1.0, estimator="ridge", random_state=0)
     selector.fit(source.X, source.y)
     effects = selector.effects_[["effect", "stderr", "score", "rank"]].join(selector.conf_int())
     return np.argsort(selector.ranking_, kind="stable"), effects
 
 
-def ddml_order(source, n_best, n_jobs):
+def network_sweep(source, first, n_best, n_jobs):
     """Networks for the best words of the ridge sweep; all other words follow in its order.
 
     The penalty stays that of all words: the best are few because many were looked at.
     """
-    first, _ = ridge_order(source, n_best, n_jobs)
     best = first[:n_best]
     shrinkage = sweep_estimator("mlp").shrinkage * source.X.shape[1] / n_best
     selector = CausalFeatureSelector(
@@ -41,33 +40,38 @@ def ddml_order(source, n_best, n_jobs):
     return np.concatenate([best[np.argsort(selector.ranking_, kind="stable")], first[n_best:]])
 
 
-def rival(selector):
-    """A selector compared with, as a function of the source."""
-    return lambda source, n_best, n_jobs: selector.fit(source.X, source.y).order()
-
-
-SELECTORS = {
-    "DDML-ridge": ridge_order,
-    "DDML-MLP on the best": ddml_order,
-    "mRMR": rival(rivals.MRMR(n_ranked=1000)),
-    "F-test": rival(rivals.FTest()),
-    "mutual information": rival(rivals.MutualInformation()),
-    "ridge-logistic": rival(rivals.RidgeLogistic()),
-    "random": rival(rivals.Chance(random_state=0)),
+RIVALS = {
+    "mRMR": rivals.MRMR(n_ranked=1000),
+    "F-test": rivals.FTest(),
+    "mutual information": rivals.MutualInformation(),
+    "ridge-logistic": rivals.RidgeLogistic(),
+    "random": rivals.Chance(random_state=0),
 }
 
 
-def order_and_cost(name, source, n_best, n_jobs, mark):
-    """An order of the words with its seconds, and the effects of the ridge sweep; cached."""
+def cached(name, source, mark, function, *arguments):
+    """What a function makes of a source, and its seconds; from a file where it was done before."""
     path = CACHE / f"wide-{mark}-{source.name}-{name}.joblib".replace(" ", "_")
     if not path.exists():
         start = time.perf_counter()
         with threadpool_limits(1):
-            found = SELECTORS[name](source, n_best, n_jobs)
-        order, effects = found if isinstance(found, tuple) else (found, None)
+            made = function(source, *arguments)
         path.parent.mkdir(parents=True, exist_ok=True)
-        joblib.dump((order, effects, time.perf_counter() - start), path)
+        joblib.dump((made, time.perf_counter() - start), path)
     return joblib.load(path)
+
+
+def all_orders(source, n_best, n_jobs, mark):
+    """From a selector's name to its order and seconds; and the effects of the ridge sweep."""
+    (order, effects), seconds = cached("DDML-ridge", source, mark, ridge_sweep)
+    found = {"DDML-ridge": (order, seconds)}
+    order, more = cached("DDML-MLP", source, mark, network_sweep, order, n_best, n_jobs)
+    found["DDML-MLP on the best"] = order, seconds + more
+    for name, rival in RIVALS.items():
+        found[name] = cached(
+            name, source, mark, lambda source, rival=rival: rival.fit(source.X, source.y).order()
+        )
+    return found, effects
 
 
 def answers(task, columns, classifier):
@@ -108,15 +112,14 @@ def study(tasks, numbers, n_best, words, n_jobs):
                 keys = (selector, classifier, str(k), task.source.name, target)
                 rows.append((*keys, right.mean(), right))
 
-        for name in SELECTORS:
-            order, effects, seconds = order_and_cost(name, source, n_best, n_jobs, mark)
+        orders, effects = all_orders(source, n_best, n_jobs, mark)
+        for name, (order, seconds) in orders.items():
             costs.append({"selector": name, "source": source.name, "seconds": seconds})
             for k in numbers:
                 for classifier in ("logistic", "naive Bayes"):
                     add(name, classifier, k, order[:k])
-            if effects is not None:
-                top = effects.set_axis(words).sort_values("rank").head(N_STRONGEST)
-                strongest.append(top.rename_axis("word").reset_index().assign(source=source.name))
+        top = effects.set_axis(words).sort_values("rank").head(N_STRONGEST)
+        strongest.append(top.rename_axis("word").reset_index().assign(source=source.name))
         for n in sorted({n_best, source.X.shape[1]}):
             for classifier in ("logistic", "naive Bayes", "effects"):
                 add("all features", classifier, f"first {n}", np.arange(n))
