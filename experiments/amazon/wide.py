@@ -1,6 +1,7 @@
 """The same reviews with 5000 words: a ridge sweep over all, and DDML over the best of them."""
 
 import time
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -102,7 +103,7 @@ def study(tasks, numbers, n_best, words, n_jobs):
     strongest : DataFrame
         The strongest words of every source, with effect and interval.
     """
-    mark = fingerprint(tasks, (numbers, n_best))
+    mark = fingerprint(tasks, (numbers, n_best, Path(__file__).read_text()))
     rows, costs, strongest = [], [], []
     for task in track(tasks, description="wide"):
         source = task.source
