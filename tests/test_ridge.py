@@ -117,3 +117,13 @@ def test_logistic_fit_with_more_columns_than_rows():
     model = LogisticRegression(C=1 / (60 * 0.05), tol=1e-10, max_iter=5000).fit(A, y)
     np.testing.assert_allclose(beta, model.coef_[0], atol=1e-5)
     assert intercept == pytest.approx(model.intercept_[0], abs=1e-5)
+
+
+def test_column_that_training_lacks(table):
+    """Its prediction is the training mean, not the held-out value itself."""
+    X, y, _ = table
+    fold = make_folds(300, 3, np.random.RandomState(0))[0]
+    rare = np.zeros(300)
+    rare[fold.hold[:2]] = 1
+    m, _ = solve_ridge([Problem(fold, 8, y, True, 0)], np.column_stack([X, rare]), 10.0)[0]
+    np.testing.assert_array_equal(m, 0)

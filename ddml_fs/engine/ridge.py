@@ -14,6 +14,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit, logit
 
 NEWTON_STEPS, TOLERANCE = 25, 1e-8
+FLAT = 1e-12  # a standard deviation below this is none
 
 
 class Rows(NamedTuple):
@@ -38,7 +39,7 @@ def penalty_for(shrinkage, D, n):
 def standardised(X, train, new):
     """Rows of X (N, D), scaled by those to fit on; columns that do not vary there become 0."""
     mean, sd = X[train].mean(0), X[train].std(0)
-    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > 1e-12)
+    inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > FLAT)
     return Rows((X[train] - mean) * inverse, (X[new] - mean) * inverse, sd)
 
 
@@ -191,7 +192,10 @@ def ridge_fits(problems, X, shrinkage, covariates, train, new):
             if id(q.outcome) not in outcomes:
                 predict = fit.logistic_outcome if q.binary_Y else fit.linear_outcome
                 outcomes[id(q.outcome)] = predict(q.outcome[train(fold)])
-            m = table[new(fold), j] - fit.residual[:, j] * rows.sd[j]
+            # A column that does not vary in training says nothing of itself: its mean is all.
+            varies = rows.sd[j] > FLAT
+            own = table[new(fold), j] - fit.residual[:, j] * rows.sd[j]
+            m = own if varies else np.full_like(own, table[train(fold)[0], j])
             yield i, m, outcomes[id(q.outcome)][:, j]
 
 
