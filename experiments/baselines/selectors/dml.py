@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from sklearn import config_context
 
 from ddml_fs import CausalFeatureSelector
 from ddml_fs.selector import sweep_estimator
@@ -70,7 +71,8 @@ class CausalAnalysis(ScoreSelector):
             random_state=self.random_state,
             skip_cat_limit_checks=True,
         )
-        analysis.fit(pd.DataFrame(X[:, varies]).rename(columns=str), y)
+        with config_context(enable_metadata_routing=False):  # EconML's parts do not know of it
+            analysis.fit(pd.DataFrame(X[:, varies]).rename(columns=str), y)
         scores = np.zeros(X.shape[1])
         effects = analysis.global_causal_effect()
         scores[varies[effects.index.astype(int)]] = effects["zstat"].abs()
