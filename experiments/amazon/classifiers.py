@@ -1,6 +1,8 @@
 """The classifiers, and how features, their number and the classifier are chosen on the source."""
 
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from joblib import Memory
@@ -11,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import BernoulliNB
 from sklearn.svm import SVC
 
+import ddml_fs
 from ddml_fs import CausalFeatureSelector, EffectClassifier
 
 CLASSIFIERS = {
@@ -27,6 +30,8 @@ OF_DOMAINS = EffectClassifier(
 )
 TRIED = ("logistic", "naive Bayes", "effects")  # on the source; the others take too long
 MEMORY = Memory(".cache/amazon", verbose=0)
+PACKAGE = sorted(Path(ddml_fs.__file__).parent.rglob("*.py"))
+CODE = hashlib.sha1(b"".join(file.read_bytes() for file in PACKAGE)).hexdigest()
 
 
 def scores(model, X):
@@ -45,15 +50,18 @@ def fitted(name, source, columns):
 
 
 @MEMORY.cache
-def scores_with_all(name, source, X):
-    """Scores of rows X by a classifier on all words: the same for every selector."""
+def scores_with_all(name, source, X, code):
+    """Scores of rows X by a classifier on all words: the same for every selector.
+
+    ``code`` is a hash of the package: another package has other scores.
+    """
     return scores(fitted(name, source, slice(None)), X)
 
 
 def scores_of(name, source, columns, X):
     """Scores of rows X (N, D) by a classifier on some columns of a source, (N,)."""
     if len(columns) == X.shape[1]:
-        return scores_with_all(name, source, X)
+        return scores_with_all(name, source, X, CODE)
     return scores(fitted(name, source, columns), X[:, columns])
 
 
