@@ -176,9 +176,7 @@ def _from_estimators(net, objective, stack, nuisance, per_arm, n_jobs, rate):
         ]
         return m, g, np.stack(arms)
 
-    # Threads: forests and linear algebra release the GIL, and nothing has to be sent.
-    solved = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(solve)(i) for i in range(stack.P))
-    m, g = (torch.as_tensor(np.stack([s[k] for s in solved])).to(stack.t_mean) for k in (0, 1))
+    solved, m, g = _solve_all(solve, stack, n_jobs)
     mu = None
     if per_arm:
         mu = torch.as_tensor(np.stack([s[2] for s in solved], 1)).to(stack.t_mean)
@@ -203,9 +201,16 @@ def _forests_on_residuals(objective, stack, train, hold, inputs, n_jobs, rate):
             out.append(fits[1][k][i] + rate * model.predict(inputs[1][k][i]))
         return out
 
+    _, m, g = _solve_all(solve, stack, n_jobs)
+    return m, g, None
+
+
+def _solve_all(solve, stack, n_jobs):
+    """What ``solve(i)`` gives for every problem, and its first two parts as tensors (P, B)."""
+    # Threads: forests and linear algebra release the GIL, and nothing has to be sent.
     solved = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(solve)(i) for i in range(stack.P))
     m, g = (torch.as_tensor(np.stack([s[k] for s in solved])).to(stack.t_mean) for k in (0, 1))
-    return m, g, None
+    return solved, m, g
 
 
 def _head_inputs(objective, batch):

@@ -23,8 +23,7 @@ CLASSIFIERS = {
     "forest": RandomForestClassifier(random_state=0),
     "effects": EffectClassifier(),
 }
-# With several domains: given all words, in half the time. Which words are stable matters little
-# here, where effects are pooled as if all domains had the same.
+# With several domains: given all words, not the stable ones alone, in half the time.
 OF_DOMAINS = EffectClassifier(
     CausalFeatureSelector(1.0, estimator="ridge", covariates="all", random_state=0)
 )

@@ -6,7 +6,6 @@ from ddml_fs import CausalFeatureSelector
 from experiments.baselines import selectors as rivals
 
 OURS = ("DDML-MLP", "DDML-RF", "DDML-ridge")
-PAPER = ("DGBR", "EAMB", "CVS", "PCFS", "CIFD")
 
 
 def ours(nuisance):
