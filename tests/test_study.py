@@ -104,6 +104,15 @@ def test_causal_analysis_finds_the_causes_whatever_the_routing():
     assert set(analysis.order()[:2]) == {0, 1}
 
 
+def test_causal_analysis_of_some_words_alone():
+    """The best of the F-test are analysed, the others follow in its order."""
+    X, y = words(3, D=6, n_causes=2)
+    by_f = rivals.FTest().fit(X, y).order()
+    order = rivals.CausalAnalysis(2, n_treatments=3, random_state=0).fit(X, y).order()
+    assert set(order[:3]) == set(by_f[:3])
+    assert order[3:].tolist() == by_f[3:].tolist()
+
+
 def test_choice_on_the_source():
     accuracy = {("logistic", 5): 0.80, ("logistic", 10): 0.79, ("naive Bayes", 5): 0.70}
     choice = classifiers.Choice(accuracy, dict.fromkeys(accuracy, 1.0), 1000)

@@ -112,7 +112,7 @@ def run_all(protocol, tasks, numbers, n_jobs=2, names=None):
     # A process a job, so that its peak of memory is its own; a server that has imported
     # everything makes new ones quickly.
     context = get_context("forkserver")
-    context.set_forkserver_preload(["experiments.amazon.runs"])
+    context.set_forkserver_preload(["experiments.amazon.runs", "experiments.amazon.figures"])
     with (
         ProcessPoolExecutor(n_jobs, mp_context=context, max_tasks_per_child=1) as pool,
         Progress() as progress,

@@ -6,6 +6,7 @@ from ddml_fs import CausalFeatureSelector
 from experiments.baselines import selectors as rivals
 
 OURS = ("DDML-MLP", "DDML-RF", "DDML-ridge")
+SLOW = ("DDML-RF", "CausalAnalysis", "Boruta")
 
 
 def ours(nuisance):
@@ -32,6 +33,7 @@ SELECTORS = {
     "Boruta": rivals.Boruta(random_state=0),
     "stability selection": rivals.StabilitySelection(random_state=0),
     "ridge-DML": rivals.RidgeDML(random_state=0),
+    "CausalAnalysis": rivals.CausalAnalysis(n_treatments=100, random_state=0),
     "random": rivals.Chance(random_state=0),
 }
 
@@ -47,9 +49,9 @@ def order_of(selector, source):
 def orders_of_splits(name, source, order):
     """An order for each split of a source, made without its test rows.
 
-    That would take hours for forests, and for three sources at a time: these take the order of
+    That would take hours for the slow, and for three sources at a time: these take the order of
     the whole source, and so what is chosen on the source is chosen a little less well.
     """
-    if name == "all features" or name == "DDML-RF" or source.domain is not None:
+    if name in ("all features", *SLOW) or source.domain is not None:
         return [order] * len(source.splits())
     return [order_of(SELECTORS[name], source.rows(train)) for train, _ in source.splits()]
