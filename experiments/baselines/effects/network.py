@@ -6,6 +6,7 @@ every layer is one batched product; the leading axis of every tensor is the repl
 
 import math
 from copy import deepcopy
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ class Layers(nn.Module):
 
     def __init__(self, R, widths, generator, last=None):
         super().__init__()
-        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs = list(pairwise(widths))
         self.W = nn.ParameterList(
             (torch.randn(1, a, b, generator=generator) / math.sqrt(a)).repeat(R, 1, 1)
             for a, b in pairs
