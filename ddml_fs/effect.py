@@ -118,6 +118,10 @@ class DDML(BaseEstimator):
     roles_ : DataFrame
         How much each covariate acts as confounder, on the treatment or on the outcome only; not
         with ridge nuisances, which have no roles.
+    network_share_ : Series
+        With the interactive score: the share of folds whose ``m``, ``mu_0`` and ``mu_1`` are the
+        network's. Where that does not foretell validation rows clearly better, as with few rows,
+        a ridge-logistic and smooth regressions in closed form take its place.
     repeats_ : DataFrame
         Effect and standard error of every random split.
     n_features_in_, feature_names_in_
@@ -343,6 +347,10 @@ class DDML(BaseEstimator):
         details = [s.detail for s in solutions if s.detail is not None]
         self._encoder = None
         if details:
+            if self.score == "interactive":
+                self.network_share_ = pd.Series(
+                    np.mean([d.taken for d in details], 0), ["m", "mu_0", "mu_1"]
+                )
             self.roles_ = roles_table(np.mean([d.strength for d in details], 0), names)
             if column is not None:
                 self.roles_ = self.roles_.drop(index=names[column])

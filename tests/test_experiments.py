@@ -1,4 +1,6 @@
-"""The studies' bookkeeping, and the baselines on data where they must be right."""
+"""The effect study's bookkeeping: who is run on what, what is cached, and what the tables say."""
+
+import json
 
 import numpy as np
 import pandas as pd
@@ -6,59 +8,187 @@ import pytest
 
 from ddml_fs import DDML
 from ddml_fs.datasets import make_effect_data
-from experiments.baselines.effects import OLS1, DMLBoosting
-from experiments.effects import paper, runs, synthetic
+from experiments.baselines.effects import CFR, OLS1, EffectEstimator
+from experiments.effects import ablation, figures, paper, runs, sensitivity, tables
+from experiments.effects.data import Case, DataSet, data_sets, thinned
+from experiments.effects.methods import METHODS, Method, rival
+
+STACKED = "replications of one X"
+
+
+class Mean(EffectEstimator):
+    """The outcome's mean as the effect: easy to follow through the tables."""
+
+    def _fit(self, X, y, t):
+        self.effect_, self.stderr_ = y.mean(0) if y.ndim > 1 else float(y.mean()), 0.5
+
+
+def cases(seeds):
+    """Outcomes that are all equal to their seed, with the truth 1."""
+    X, t = np.zeros((8, 2)), np.arange(8) % 2.0
+    y = np.tile(np.array(seeds, dtype=float), (8, 1))
+    if len(seeds) == 1:
+        return Case(X, t, y[:, 0], 1.0)
+    return Case(X, t, y, np.ones(len(seeds)))
 
 
 @pytest.fixture
-def linear_data():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((1000, 3))
-    t = X[:, 0] + rng.standard_normal(1000)
-    return X, 2 * t - X[:, 0] + rng.standard_normal(1000), t
-
-
-@pytest.mark.parametrize("method", [OLS1(), DMLBoosting(random_state=0)])
-def test_baselines_recover_a_known_effect(linear_data, method):
-    X, y, t = linear_data
-    method.fit(X, y, treatment=t)
-    assert abs(method.effect_ - 2) < 0.2  # the naive slope is 1.5
-    low, high = method.conf_int()
-    assert low < method.effect_ < high
-
-
-def test_runs_are_cached_by_method_and_code(tmp_path, monkeypatch):
+def columns(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "CACHE", tmp_path)
-    methods = {"OLS-1": lambda seed: OLS1()}
-    first = runs.run_all(methods, [("binary", 20)], [0, 1], n_jobs=1)
-    assert len(list(tmp_path.iterdir())) == 2
-    pd.testing.assert_frame_equal(first, runs.run_all(methods, [("binary", 20)], [0, 1], n_jobs=1))
-    assert runs.fingerprint(DDML()) != runs.fingerprint(DDML(epochs=3))
+    return [
+        DataSet("binary 20", "I", cases, (1, 2)),
+        DataSet("continuous 20", "II", cases, (1, 2)),
+        DataSet(STACKED, "III", cases, (1, 2, 3), stacked=True),
+    ]
 
 
-def test_summary_and_markdown():
-    table = pd.DataFrame(
-        {
-            "method": ["DDML-MLP"] * 2,
-            "kind": ["binary"] * 2,
-            "d": [20] * 2,
-            "seed": [0, 1],
-            "error": [0.1, -0.3],
-            "half_width": [0.2, 0.2],
-            "covered": [True, False],
-            "seconds": [1.0, 2.0],
-        }
-    )
-    row = synthetic.summarise(table).iloc[0]
-    assert (row["mae"], row["bias"], row["covered"]) == pytest.approx((0.2, -0.1, 1))
-    assert row["rmse"] == pytest.approx(np.sqrt(0.05))
-    text = synthetic.as_markdown(synthetic.summarise(table), "a command", "a note")
-    assert "0.2000" in text
-    assert str(paper.MAE["binary"]["DDML-RF"][0]) in text  # the paper's row stands beside
+@pytest.fixture
+def methods():
+    make = lambda target, seed: Mean(target, seed)  # noqa: E731
+    return {"alone": Method(make), "stacked": Method(make, continuous=True, stacked=True)}
+
+
+def test_every_run_is_made_once_and_read_again(columns, methods, tmp_path):
+    table = runs.run_all(methods, columns, n_jobs=1)
+    # "alone" has no continuous column: 2 + 3 runs; "stacked" 2 + 2 + 3.
+    assert table.groupby("method").size().to_dict() == {"alone": 5, "stacked": 7}
+    np.testing.assert_allclose(table["error"], table["seed"] - 1)
+    # The truth is within 1.96 · 0.5 of seeds 1 and 2 − 0.02 no more.
+    assert table.loc[table["seed"] == 1, "covered"].eq(1).all()
+    assert table.loc[table["seed"] == 3, "covered"].eq(0).all()
+    files = {f: f.stat().st_mtime_ns for f in tmp_path.iterdir()}
+    assert len(files) == 12
+    pd.testing.assert_frame_equal(table, runs.run_all(methods, columns, n_jobs=1))
+    assert files == {f: f.stat().st_mtime_ns for f in tmp_path.iterdir()}
+
+
+def test_an_interrupted_stack_makes_only_what_is_missing(columns, methods, tmp_path):
+    runs.run_all(methods, columns, n_jobs=1)
+    (lost,) = tmp_path.glob(f"stacked-{STACKED}-2-*.json")
+    lost.unlink()
+    table = runs.run_all(methods, columns, n_jobs=1)
+    assert len(table) == 12
+    assert json.loads(lost.read_text())["error"] == 1
+
+
+def test_cached_runs_belong_to_their_settings_code_and_data():
+    data = DataSet("a", "I", cases)
+    marks = {
+        runs.fingerprint(DDML(), data, 10),
+        runs.fingerprint(DDML(epochs=3), data, 10),
+        runs.fingerprint(DDML(), data, 20),
+        runs.fingerprint(DDML(), DataSet("b", "I", cases), 10),
+        runs.fingerprint(CFR(), data, 10),
+        runs.fingerprint(OLS1(), data, 10),
+    }
+    assert len(marks) == 6
+    assert runs.fingerprint(CFR(), data, 10) in marks
+
+
+def test_the_study_has_every_method_of_the_paper_and_todays():
+    for table in ("I", "II", "III"):
+        assert set(paper.printed(table)) <= set(METHODS)
+    assert {"DML-HGB", "AIPW-HGB", "causal forest"} <= set(METHODS)
+    assert set(paper.printed("II")) <= {n for n, m in METHODS.items() if m.continuous}
+    assert [d.name for d in data_sets(1) if d.table == "I"] == list(paper.COLUMNS["I"])
+
+
+def test_printed_figures():
+    """A few by hand, from the paper's tables."""
+    assert paper.printed("I")["DeR-CFR"]["binary 100"] == (0.1432, 0.1263, 0.1888)
+    assert paper.printed("II")["BART"]["continuous 200"] == (0.8684, 0.3149, 0.9210)
+    assert paper.printed("III")["OLS-2"]["IHDP"] == (0.1340, 0.1134, 0.1752)
+    assert paper.printed("III")["C-DML"]["Jobs, splits"] == (0.0737, 0.0122, 0.0746)
+
+
+def test_summary_and_tables(columns, methods):
+    table = runs.run_all(methods, columns, n_jobs=1)
+    table.loc[(table["method"] == "alone") & (table["seed"] == 2), "error"] = -3.0
+    summary = tables.summarise(table)
+    row = summary.set_index(["data", "method"]).loc[("binary 20", "alone")]
+    assert (row["mae"], row["sd"], row["bias"]) == pytest.approx((1.5, 1.5 * 2**0.5, -1.5))
+    assert row["rmse"] == pytest.approx(np.sqrt(4.5))
+    shown = tables.one_table(summary, columns, "I", "mae")["binary 20"]
+    assert shown["stacked"] == "**0.5000 ± 0.7071**"  # the best
+    assert shown["alone"] == "*1.5000 ± 2.1213*"
+    assert shown["DDML-RF, printed in the paper"] == "0.0769 ± 0.0522"
+    text = tables.as_markdown(summary, columns, "a command", "a note")
+    assert all(title in text for title in tables.TITLES.values())
+    assert "a command" in text
+
+
+def test_the_limit_is_not_marked():
+    values = pd.Series({"a": 2.0, "b": 1.0, tables.LIMIT: 0.1})
+    assert tables.marked(values, values.map(str)).tolist() == ["*2.0*", "**1.0**", "0.1"]
 
 
 def test_limit_is_the_true_nuisances():
-    row = synthetic.limits([("binary", 20)], [3]).iloc[0]
+    data = next(d for d in data_sets(1, 3, (20,)) if d.name == "binary 20")
+    row = tables.limits([data]).iloc[0]
     d = make_effect_data("binary", n_features=20, random_state=3)
     v, e = d.treatment - d.m, d.y - d.g
     assert row["error"] == pytest.approx(v @ e / (v @ v) - d.theta, abs=1e-8)
+
+
+def test_limit_with_known_outcomes_alone():
+    """Exact outcomes leave nothing to correct, whatever the fitted propensity."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 2))
+    t = (rng.random(200) < 0.4).astype(float)
+    mu = np.stack([X[:, 0], X[:, 0] + 2])
+    case = Case(X, t, np.where(t == 1, mu[1], mu[0]), 2.0, mu=mu)
+    assert tables.limit(case).theta == pytest.approx(2)
+    assert tables.limit(Case(X, t, X[:, 0], 2.0)) is None
+
+
+def test_fewer_rows_and_the_same_truth():
+    case = thinned(lambda seeds: cases((1, 2)), 5)((1, 2))
+    assert case.X.shape == (5, 2)
+    assert case.y.shape == (5, 2)
+    np.testing.assert_array_equal(case.truth, [1, 1])
+
+
+def test_variants_change_one_thing():
+    for nuisance in ("mlp", "rf"):
+        found = ablation.variants(nuisance) | ablation.variants_of_varying(nuisance)
+        assert ablation.WITHOUT_ENCODER in found
+        for name, method in found.items():
+            made = method.make("ate", 0)
+            if isinstance(made, DDML):
+                changed = {
+                    key
+                    for key, value in made.get_params().items()
+                    if value != getattr(DDML(), key)
+                    and key not in ("nuisance", "score", "random_state", "device")
+                }
+                assert changed == set(ablation.CHANGES[name]) - (
+                    {"orthogonality"} if "printed, " in name else set()
+                )
+    made = sensitivity.variants("mlp", varying=True)["λ_dis = 0.001"].make("ate", 0)
+    assert (made.lambda_dis, made.score) == (0.001, "interactive")
+
+
+def test_dependence_sees_what_the_nuisances_left():
+    """Clean residuals leave noise alone; means that are not zero leave a correlation."""
+    rng = np.random.default_rng(0)
+    v, z = rng.standard_normal((2, 5000))
+    assert figures.dependence(v, 2 * v + z) < 3 / np.sqrt(1000)  # five folds of 1000 rows
+    # θ without intercept is E[(v + 1)(2v − 2)] / E[(v + 1)²] = 0, so u = e.
+    assert figures.dependence(v + 1, 2 * v + z - 2) == pytest.approx(np.sqrt(4 / 5), abs=0.05)
+
+
+def test_probes_tell_the_roles_apart():
+    data = make_effect_data("binary", n_samples=3000, random_state=0)
+    table = figures.probes(Case(data.X, data.treatment, data.y, 5.0))
+    (t_T, t_Y), (y_T, y_Y), (c_T, c_Y) = table
+    assert max(t_T, c_T) > 0.6
+    assert c_Y > t_Y  # Zt says little of the outcome beyond the treatment
+    assert max(y_Y, c_Y) > 0.3
+    assert y_T < max(t_T, c_T)
+
+
+def test_rivals_take_target_and_seed():
+    made = rival(CFR, distance="mmd").make("att", 7)
+    assert (made.target, made.random_state, made.distance) == ("att", 7, "mmd")
+    assert METHODS["DDML-RF"].make("att", 1).target == "ate"  # a constant effect is both
+    assert METHODS["DDML-RF, interactive"].make("att", 1).target == "att"

@@ -1,12 +1,16 @@
 """Data with known truth, and benchmarks."""
 
 from ddml_fs.datasets.amazon import fetch_amazon_reviews, fetch_multi_domain_sentiment
+from ddml_fs.datasets.benchmarks import fetch_ihdp, fetch_jobs, fetch_twins
 from ddml_fs.datasets.domains import make_domain_data
 from ddml_fs.datasets.effects import make_dense_effect_data, make_effect_data
 
 __all__ = [
     "fetch_amazon_reviews",
+    "fetch_ihdp",
+    "fetch_jobs",
     "fetch_multi_domain_sentiment",
+    "fetch_twins",
     "make_dense_effect_data",
     "make_domain_data",
     "make_effect_data",

@@ -96,16 +96,15 @@ def fetch(downloads, *, prepared=None, data_home=None, download=True):
     wanted = {name: sha256 for each in downloads for name, sha256 in each.files.items()}
     for folder in folders:
         for files in (prepared, wanted):
-            if files and all((folder / name).is_file() for name in files):
-                for name, sha256 in files.items():
-                    remedy = f"delete it, and the data are downloaded again from {downloads[0].url}"
-                    check_sha256(folder / name, sha256, folder / name, remedy)
+            if files and found(folder, files, downloads[0].url):
                 return {name: folder / name for name in files}
 
     names = ", ".join(wanted) + (f" or {', '.join(prepared)}" if prepared else "")
     missing = f"found no {names} in {', '.join(map(str, dict.fromkeys(folders)))}"
     cache = folders[-1]
     for each in downloads:
+        if found(cache, each.files, each.url):  # by an earlier call that got no further
+            continue
         remedy = (
             f"Download it by hand and put {', '.join(each.files)} into {cache}, or set "
             "DDML_FS_DATA to a folder that holds the data."
@@ -122,6 +121,16 @@ def fetch(downloads, *, prepared=None, data_home=None, download=True):
                 f"{missing}, and could not download {each.url} ({reason}). {remedy}"
             ) from None
     return {name: cache / name for name in wanted}
+
+
+def found(folder, files, url):
+    """Whether a folder holds all files; ValueError if one of them is another."""
+    if not all((folder / name).is_file() for name in files):
+        return False
+    for name, sha256 in files.items():
+        remedy = f"delete it, and the data are downloaded again from {url}"
+        check_sha256(folder / name, sha256, folder / name, remedy)
+    return True
 
 
 def save(source, cache):
@@ -164,8 +173,8 @@ def check_sha256(path, sha256, name, remedy):
     if sha256 is None:
         return
     with open(path, "rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != sha256:
         raise ChecksumError(
-            f"{name} must have the SHA256 {sha256[:8]}…, got {found[:8]}…; {remedy}."
+            f"{name} must have the SHA256 {sha256[:8]}…, got {digest[:8]}…; {remedy}."
         )

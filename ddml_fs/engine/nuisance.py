@@ -16,6 +16,8 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from ddml_fs.engine.losses import half_log
 from ddml_fs.engine.network import ARMS, HEADS, Heads
+from ddml_fs.engine.smooth import better_of
+from ddml_fs.engine.stack import vector
 from ddml_fs.engine.train import train
 
 RESIDUAL_FOREST = {"n_estimators": 10, "min_samples_leaf": 30, "max_features": 0.5}
@@ -32,11 +34,14 @@ class Predictions:
         E[T | X] and E[Y | X], padded as ``stack.rows("hold")``.
     mu : array of shape (2, P, n), or None
         E[Y | X, T = 0] and E[Y | X, T = 1].
+    taken : bool array of shape (P, 3), or None
+        Whether m, mu_0 and mu_1 are the network's, where there are closed forms beside it.
     """
 
     m: np.ndarray
     g: np.ndarray
     mu: np.ndarray | None
+    taken: np.ndarray | None = None
 
 
 def check_nuisance(nuisance, label=False):
@@ -83,12 +88,28 @@ def fit_nuisances(
 
     Returns
     -------
-    predictions : Predictions
+    hold : Predictions
+        Of the held-out rows.
+    valid : Predictions, or None
+        With outcome models per arm, the heads' of the validation rows.
     """
-    if isinstance(nuisance, str) and nuisance == "mlp":
-        m, g, mu = _from_heads(net, objective, stack, per_arm, schedule, sizes)
+    mlp = isinstance(nuisance, str) and nuisance == "mlp"
+    arms = None
+    if per_arm:
+        generators = [torch.Generator().manual_seed(q.seed + 2) for q in stack.problems]
+        arms = ArmObjective(Heads(stack, generators, sizes, ARMS), objective)
+        if mlp:
+            train(arms.heads, arms, stack, schedule)
+    valid = _predictions(stack, *_from_heads(objective, arms, stack, "valid")) if arms else None
+    if mlp:
+        hold = _from_heads(objective, arms, stack, "hold")
     else:
-        m, g, mu = _from_estimators(net, objective, stack, nuisance, per_arm, n_jobs, rate)
+        hold = _from_estimators(net, objective, stack, nuisance, per_arm, n_jobs, rate)
+    return _predictions(stack, *hold), valid
+
+
+def _predictions(stack, m, g, mu):
+    """Tensors of the stack as arrays on the scale of T and Y."""
     return Predictions(
         stack.unscale_T(m).cpu().double().numpy(),
         stack.unscale_Y(g).cpu().double().numpy(),
@@ -96,22 +117,45 @@ def fit_nuisances(
     )
 
 
-def _from_heads(net, objective, stack, per_arm, schedule, sizes):
-    """The heads as they were trained, and stacked MLPs per arm where they are wanted."""
-    arm_objective = None
-    if per_arm:
-        generators = [torch.Generator().manual_seed(q.seed + 2) for q in stack.problems]
-        arms = Heads(stack, generators, sizes, ARMS)
-        with torch.no_grad():
-            arms.W_2.zero_()
-        arm_objective = ArmObjective(arms, objective)
-        train(arms, arm_objective, stack, schedule)
-    with torch.no_grad():
-        batch = stack.batch(stack.rows("hold")[0])
-        _, _, m, Y_raw = objective.forward(batch)
-        g = objective.outcome_mean(m, Y_raw)
-        mu = None if arm_objective is None else arm_objective.outcomes(batch)
-    return m, g, mu
+@torch.no_grad()
+def _from_heads(objective, arms, stack, part):
+    """The heads as they were trained, and those per arm where there are any."""
+    batch = stack.batch(stack.rows(part)[0])
+    _, _, m, Y_raw = objective.forward(batch)
+    g = objective.outcome_mean(m, Y_raw)
+    return m, g, None if arms is None else arms.outcomes(batch)
+
+
+def take_better(stack, hold, valid):
+    """The network's predictions per arm, or those of models in closed form where they are as good.
+
+    Parameters
+    ----------
+    stack : Stack
+        With all columns.
+    hold, valid : Predictions
+        Of the network.
+
+    Returns
+    -------
+    hold : Predictions
+        With g = E[Y | X] that agrees with them.
+    """
+    X = stack.X.cpu().double().numpy()
+    m, mu, taken = hold.m.copy(), hold.mu.copy(), []
+    for i, problem in enumerate(stack.problems):
+        fold = problem.fold
+        own, left = slice(len(fold.hold)), slice(len(fold.valid))
+        data = X[:, stack.keep[i].numpy()], vector(problem.treatment, X), problem.outcome
+        m[i, own], mu[:, i, own], own_taken = better_of(
+            *data,
+            fold,
+            (valid.m[i, left], valid.mu[:, i, left]),
+            (m[i, own], mu[:, i, own]),
+            problem.seed,
+        )
+        taken.append(own_taken)
+    return Predictions(m, (1 - m) * mu[0] + m * mu[1], mu, np.array(taken))
 
 
 class ArmObjective:
@@ -122,14 +166,16 @@ class ArmObjective:
 
     Parameters
     ----------
-    arms : Heads
+    heads : Heads
         h_0 and h_1.
     objective : Objective
         Of the trained network.
     """
 
-    def __init__(self, arms, objective):
-        self.arms, self.objective = arms, objective
+    def __init__(self, heads, objective):
+        self.heads, self.objective = heads, objective
+        with torch.no_grad():
+            heads.W_2.zero_()
 
     def outcomes(self, batch):
         """μ_0 and μ_1, (2, P, B)."""
@@ -138,7 +184,7 @@ class ArmObjective:
             g = self.objective.outcome_mean(m, Y_raw)
             theta_0 = self.objective.net.theta_0[..., 0]
             base = torch.stack([g - theta_0 * m, g + theta_0 * (1 - m)])
-        return base + torch.stack(self.arms(Z))
+        return base + torch.stack(self.heads(Z))
 
     def __call__(self, batch):
         return self.validate(batch, torch.ones_like(batch.T))

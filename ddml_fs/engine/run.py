@@ -11,7 +11,7 @@ from ddml_fs.engine.checkpoint import Checkpoint, fingerprint
 from ddml_fs.engine.devices import one_thread
 from ddml_fs.engine.gates import choose_inputs, relative_strength
 from ddml_fs.engine.network import Network, Sizes, encode
-from ddml_fs.engine.nuisance import fit_nuisances
+from ddml_fs.engine.nuisance import fit_nuisances, take_better
 from ddml_fs.engine.objective import Objective, Weights
 from ddml_fs.engine.plan import make_shards
 from ddml_fs.engine.ridge import penalty_for, ridge_base, solve_ridge
@@ -97,12 +97,15 @@ class Detail:
         Validation loss of the best epoch.
     encoder : Encoder
         The trained Φ.
+    taken : bool array of shape (3,), or None
+        Whether m, mu_0 and mu_1 are the network's, where there are closed forms beside it.
     """
 
     strength: np.ndarray
     keep: np.ndarray
     valid_loss: float
     encoder: Encoder
+    taken: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -282,7 +285,7 @@ def solve(stack, settings, nuisance, per_arm=False, detail=True, n_jobs=None, pr
     net = Network(narrow, keep, sizes, silent=shrunken)
     objective = Objective(net, narrow, sizes, replace(weights, even=shrunken))
     valid_loss = train(net, objective, narrow, schedule, progress).cpu()
-    hold = fit_nuisances(
+    hold, valid = fit_nuisances(
         net,
         objective,
         narrow,
@@ -293,13 +296,18 @@ def solve(stack, settings, nuisance, per_arm=False, detail=True, n_jobs=None, pr
         n_jobs=n_jobs,
         rate=rate,
     )
+    if per_arm:
+        hold = take_better(stack, hold, valid)
     if not detail:
         return hold, None
     if strength is None:
         strength = np.zeros((stack.P, stack.D, 3))
         strength[:, narrow.columns] = relative_strength(net.row_norms()).cpu().numpy()
+    taken = [None] * stack.P if hold.taken is None else hold.taken
     details = [
-        Detail(strength[i], keep[i].numpy(), float(valid_loss[i]), _encoder(net, narrow, i))
+        Detail(
+            strength[i], keep[i].numpy(), float(valid_loss[i]), _encoder(net, narrow, i), taken[i]
+        )
         for i in range(stack.P)
     ]
     return hold, details

@@ -61,7 +61,7 @@ class Stack:
         self.steps = n_fit // self.B
         self.device, self.dtype = torch.device(device), dtype
 
-        T, t_index = _unique_vectors([_vector(q.treatment, X) for q in problems])
+        T, t_index = _unique_vectors([vector(q.treatment, X.numpy()) for q in problems])
         Y, y_index = _unique_vectors([q.outcome for q in problems])
         binary_T, binary_Y = ([getattr(q, b) for q in problems] for b in ("binary_T", "binary_Y"))
         x_scale = [_mean_sd(X[f.fit].double(), 0) for f in self.folds]
@@ -187,8 +187,9 @@ class Stack:
         return Y * self.y_sd + self.y_mean
 
 
-def _vector(treatment, X):
-    return treatment if isinstance(treatment, np.ndarray) else X[:, treatment].numpy()
+def vector(treatment, X):
+    """A treatment as an array (N,), be it given or a column of X."""
+    return treatment if isinstance(treatment, np.ndarray) else X[:, treatment]
 
 
 def _unique_vectors(vectors):

@@ -1,63 +1,42 @@
-"""Which parts of the method earn their place: one setting changed at a time, on tuning seeds."""
+"""Which parts of the method earn their place: one thing changed at a time."""
 
-import datetime
-from pathlib import Path
+from experiments.effects.methods import interactive, partially_linear, rival, rivals
 
-from ddml_fs import DDML
-from experiments.effects.runs import run_all
-from experiments.effects.synthetic import summarise
+BINARY = ("binary 100", "binary 200")
+CONTINUOUS = ("continuous 100", "continuous 200")
 
-RESULTS = Path(__file__).parent / "results"
-SETTINGS = [(kind, d) for kind in ("binary", "continuous") for d in (20, 100)]
-
-BASE = {"lambda_dis": 0.0, "lambda_ort": 0.0}
-VARIANTS = {
-    "no penalty": {},
-    "HSIC 0.1": {"lambda_dis": 0.1},
+# As the package comes, λ_dis = 0.1 and λ_ort = 0.
+CHANGES = {
+    "as it comes": {},
+    "without HSIC": {"lambda_dis": 0.0},
     "HSIC 1": {"lambda_dis": 1.0},
+    "without gates": {"gates": False},
     "orthogonality as printed, 0.1": {"lambda_ort": 0.1},
     "orthogonality as printed, 1": {"lambda_ort": 1.0},
     "θ from the other half, 0.1": {"lambda_ort": 0.1, "orthogonality": "split"},
     "θ from the other half, 1": {"lambda_ort": 1.0, "orthogonality": "split"},
     "zero moments, 0.1": {"lambda_ort": 0.1, "orthogonality": "moments"},
     "zero moments, 1": {"lambda_ort": 1.0, "orthogonality": "moments"},
-    "HSIC 0.1 and zero moments 1": {
-        "lambda_dis": 0.1,
-        "lambda_ort": 1.0,
-        "orthogonality": "moments",
-    },
-    "no gates": {"gates": False},
     "outcome head as printed": {"outcome": "direct"},
-    "outcome head as printed, no gates": {"outcome": "direct", "gates": False},
 }
+# Forests take six times as long: the paper's three parts, and the gates.
+OF_FORESTS = ("as it comes", "without HSIC", "without gates", "zero moments, 1")
+
+WITHOUT_ENCODER = "without encoder"
 
 
-def study(seeds, n_jobs):
-    """Run the ablation and write ``results/ablation.csv`` and ``.md``."""
-    methods = {
-        name: lambda seed, change=change: DDML(
-            random_state=seed, device="cpu", **{**BASE, **change}
-        )
-        for name, change in VARIANTS.items()
+def variants(nuisance):
+    """Methods for synthetic data, where the effect is constant."""
+    plain = {"mlp": rivals.DMLPerceptron, "rf": rivals.DMLForest}[nuisance]
+    chosen = CHANGES if nuisance == "mlp" else OF_FORESTS
+    return {name: partially_linear(nuisance, **CHANGES[name]) for name in chosen} | {
+        WITHOUT_ENCODER: rival(plain, continuous=True)
     }
-    runs = run_all(methods, SETTINGS, seeds, n_jobs)
-    summary = summarise(runs)
-    summary.to_csv(RESULTS / "ablation.csv", index=False, float_format="%.6g")
-    summary["setting"] = summary["kind"] + " " + summary["d"].astype(str)
-    wide = summary.pivot(index="method", columns="setting", values="mae")
-    wide = wide.loc[list(VARIANTS)]
-    wide["mean"] = wide.mean(axis=1)
-    text = [
-        "# What changes the error",
-        "",
-        f"MAE over seeds {seeds[0]} to {seeds[-1]} (tuning seeds), one setting changed at a time.",
-        f"An entry at the limit has a standard error of about {0.022 / len(seeds) ** 0.5:.3f};",
-        "the rows are paired, so differences between them are known better than that. Made by",
-        f"`python -m experiments.effects ablation --n-seeds {len(seeds)}`",
-        f"on {datetime.date.today()}.",
-        "",
-        wide.to_markdown(floatfmt=".4f"),
-        "",
-    ]
-    (RESULTS / "ablation.md").write_text("\n".join(text))
-    return wide
+
+
+def variants_of_varying(nuisance):
+    """Methods for IHDP, where effects vary. Without encoder: boosting per arm on the columns."""
+    chosen = CHANGES if nuisance == "mlp" else OF_FORESTS
+    return {name: interactive(nuisance, **CHANGES[name]) for name in chosen} | {
+        WITHOUT_ENCODER: rival(rivals.AIPWBoosting)
+    }

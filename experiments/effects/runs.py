@@ -1,49 +1,60 @@
-"""Runs of methods on data sets, cached one file a run, so that a study can be resumed."""
+"""Runs of methods on replications, cached one file a run, so that a study can be resumed."""
 
 import hashlib
 import inspect
 import json
 import time
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 from joblib import Parallel, delayed
-from rich.progress import track
+from rich.progress import Progress, TimeElapsedColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
-from ddml_fs.datasets import make_effect_data
+import ddml_fs
+from experiments.baselines.effects import network
 
 CACHE = Path(".cache/effects")
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(ddml_fs.__file__).parent
 
 
-def fingerprint(method):
-    """A hash of a method's settings and of the code of its package: a cached run is reused only
-    by the same method."""
-    source = Path(inspect.getfile(type(method)))
-    files = [source] if "baselines" in source.parts else sorted(source.parent.rglob("*.py"))
-    digest = hashlib.sha1(repr(sorted(method.get_params().items())).encode())
-    for file in files:
+def fingerprint(method, data, n_rows):
+    """A hash of a method's settings, of the code behind it and of the size of the data: a cached
+    run is reused only by the same method on the same data."""
+    files = {Path(network.__file__)}
+    for kind in type(method).__mro__:
+        file = Path(inspect.getfile(kind)) if kind is not object else ROOT
+        if PACKAGE in file.parents:
+            files.update(PACKAGE.rglob("*.py"))
+        elif ROOT in file.parents and "baselines" in file.parts:
+            files.add(file)
+    digest = hashlib.sha1(repr((sorted(method.get_params().items()), data.name, n_rows)).encode())
+    for file in sorted(files):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:10]
 
 
-def as_row(name, kind, d, seed, data, effect, interval, seconds=0.0):
-    """One line of a study's table of runs."""
+def as_row(method, data, seed, effect, truth, interval, seconds=0.0):
+    """One line of a study's table of runs; an interval that is no number covers nothing."""
+    low, high = map(float, interval)
+    known = np.isfinite(low)
     return {
-        "method": name,
-        "kind": kind,
-        "d": d,
-        "seed": seed,
-        "error": effect - data.theta,
-        "half_width": (interval[1] - interval[0]) / 2,
-        "covered": bool(interval[0] <= data.theta <= interval[1]),
+        "method": method,
+        "data": data,
+        "seed": int(seed),
+        "error": float(effect - truth),
+        "covered": float(low <= truth <= high) if known else np.nan,
+        "half_width": (high - low) / 2,
         "seconds": seconds,
     }
 
 
-def fit_once(name, method, kind, d, seed, path):
-    """Fit one method on one data set, or read its cached row.
+def fit(name, method, data, seeds, paths):
+    """Fit a method on one replication or on a stack of them, and write a row for each.
 
     Parameters
     ----------
@@ -51,49 +62,60 @@ def fit_once(name, method, kind, d, seed, path):
         The method's name.
     method : estimator
         With ``fit(X, y, treatment=t)``, ``effect_`` and ``conf_int``.
-    kind, d, seed
-        Arguments of the paper's generator.
-    path : Path
-        File of the finished run.
-
-    Returns
-    -------
-    row : dict
+    data : DataSet
+    seeds : sequence of int
+    paths : list of Path
+        Files of the rows.
     """
-    if path.exists():
-        return json.loads(path.read_text())
-    data = make_effect_data(kind, n_features=d, random_state=seed)
+    case = data.load(seeds)
     start = time.perf_counter()
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of rivals that stop early, by the thousand
         torch.set_num_threads(1)
-        method.fit(data.X, data.y, treatment=data.treatment)
-    seconds = time.perf_counter() - start
-    row = as_row(name, kind, d, seed, data, method.effect_, method.conf_int(), seconds)
-    path.write_text(json.dumps(row))
-    return row
+        method.fit(case.X, case.y, treatment=case.treatment)
+    seconds = (time.perf_counter() - start) / len(seeds)
+    columns = (method.effect_, case.truth, *method.conf_int())
+    values = np.stack(np.broadcast_arrays(*map(np.atleast_1d, columns)), 1)  # (R, 4)
+    for seed, path, (effect, truth, *interval) in zip(seeds, paths, values, strict=True):
+        path.write_text(json.dumps(as_row(name, data.name, seed, effect, truth, interval, seconds)))
+    return len(seeds)
 
 
-def run_all(methods, settings, seeds, n_jobs=2):
+def run_all(methods, data_sets, n_jobs=2):
     """All methods on all data sets, as a DataFrame of one row a run.
 
     Parameters
     ----------
     methods : dict
-        From a name to a function of the seed that makes the estimator.
-    settings : list of (kind, d)
-    seeds : sequence of int
+        From a name to a :class:`~experiments.effects.methods.Method`.
+    data_sets : list of DataSet
     n_jobs : int
         Workers; each computes with one thread.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
-    jobs = []
-    for name, make in methods.items():
-        for seed in seeds:
-            method = make(seed)
-            # Taken before the work begins: the code on disk may change while the study runs.
-            mark = fingerprint(method)
-            for kind, d in settings:
-                path = CACHE / f"{name}-{mark}-{kind}-{d}-{seed}.json"
-                jobs.append(delayed(fit_once)(name, method, kind, d, seed, path))
-    rows = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)(jobs)
-    return pd.DataFrame(list(track(rows, total=len(jobs), description="runs")))
+    work, files = [], []
+    for data in data_sets:
+        first = data.load(data.seeds[:1])
+        for name, method in methods.items():
+            if not (data.binary or method.continuous):
+                continue
+            # Marks are taken before the work begins: the code on disk may change meanwhile.
+            made = {s: method.make(first.target, s) for s in data.seeds}
+            paths = {
+                s: CACHE / f"{name}-{data.name}-{s}-{fingerprint(m, data, len(first.y))}.json"
+                for s, m in made.items()
+            }
+            files += paths.values()
+            left = tuple(s for s in data.seeds if not paths[s].exists())
+            if method.stacked and data.stacked and left:
+                work.append((name, made[data.seeds[0]], data, left, [paths[s] for s in left]))
+            else:
+                work += [(name, made[s], data, (s,), [paths[s]]) for s in left]
+    columns = (*Progress.get_default_columns()[:-1], TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns) as progress:
+        bar = progress.add_task("runs", total=len(files))
+        progress.advance(bar, len(files) - sum(len(job[3]) for job in work))
+        parallel = Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
+        for n in parallel(delayed(fit)(*job) for job in work):
+            progress.advance(bar, n)
+    return pd.DataFrame([json.loads(path.read_text()) for path in files])

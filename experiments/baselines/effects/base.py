@@ -6,6 +6,17 @@ from sklearn.base import BaseEstimator
 from ddml_fs.inference import normal_interval
 
 
+def is_binary(t):
+    """Whether all treatments are 0 or 1."""
+    return bool(np.isin(t, (0, 1)).all())
+
+
+def require_binary(t, method):
+    """Refuse a treatment that is not 0/1."""
+    if not is_binary(t):
+        raise ValueError(f"{method} needs a treatment of zeros and ones, got {np.unique(t)[:5]}")
+
+
 class EffectEstimator(BaseEstimator):
     """Estimates the effect of a treatment; a subclass says how.
 
@@ -19,11 +30,11 @@ class EffectEstimator(BaseEstimator):
     ----------
     effect_ : float, or array of shape (R,)
         The effect; one for each replication where y had several columns.
-    stderr_ : float or None
+    stderr_ : float, array of shape (R,), or None
         Its standard error, by methods that give one.
     """
 
-    stderr_: float | None = None
+    stderr_: float | np.ndarray | None = None
 
     def __init__(self, target="ate", random_state=0):
         self.target = target
@@ -56,4 +67,5 @@ class EffectEstimator(BaseEstimator):
         """Normal interval; not a number where the method gives no standard error."""
         if self.stderr_ is None:
             return np.nan, np.nan
-        return normal_interval(self.effect_, self.stderr_, level)
+        half = normal_interval(0.0, 1.0, level)[1] * self.stderr_
+        return self.effect_ - half, self.effect_ + half

@@ -1,56 +1,63 @@
-"""DML-HGB: plain DML with scikit-learn's boosting, today's practical choice."""
+"""DML-HGB and AIPW-HGB: DoubleML with scikit-learn's boosting, today's practical choice."""
 
-import numpy as np
-from doubleml import DoubleMLData, DoubleMLPLR
-from sklearn.base import BaseEstimator
+from doubleml import DoubleMLData, DoubleMLIRM
+from doubleml.utils import PSProcessorConfig
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.model_selection import KFold
+from sklearn.model_selection import StratifiedKFold
+
+from experiments.baselines.effects.base import EffectEstimator, require_binary
+from experiments.baselines.effects.dml import PartiallyLinearDML, partially_linear_dml
+
+__all__ = ["BOOSTING", "AIPWBoosting", "DMLBoosting", "boosters", "partially_linear_dml"]
 
 BOOSTING = {"max_iter": 400, "learning_rate": 0.05, "early_stopping": True, "max_leaf_nodes": 15}
 
 
-def partially_linear_dml(X, y, treatment, model_y, model_t, n_folds=5, random_state=None):
-    """A fitted DoubleML partially linear model, with a split that the seed decides."""
-    data = DoubleMLData.from_arrays(X, y, treatment)
-    model = DoubleMLPLR(data, model_y, model_t, n_folds=n_folds, draw_sample_splitting=False)
-    split = KFold(n_folds, shuffle=True, random_state=random_state).split(X)
-    model.set_sample_splitting([list(split)])
-    return model.fit()
+def boosters(random_state):
+    """A regressor and a classifier."""
+    options = {**BOOSTING, "random_state": random_state}
+    return HistGradientBoostingRegressor(**options), HistGradientBoostingClassifier(**options)
 
 
-class DMLBoosting(BaseEstimator):
-    """Partially linear DML with histogram gradient boosting for both nuisances.
+class DMLBoosting(PartiallyLinearDML):
+    """Partially linear DML with histogram gradient boosting for both nuisances."""
+
+    def _models(self):
+        return boosters(self.random_state)
+
+
+class AIPWBoosting(EffectEstimator):
+    """Augmented inverse-propensity weighting with histogram gradient boosting.
+
+    One regression for each arm, a classifier for the propensity. The treatment must be binary.
 
     Parameters
     ----------
-    n_folds : int, default=5
-        Folds of the cross-fitting.
-    random_state : int or None, default=None
+    target : {"ate", "att"}, default="ate"
+    random_state : int, default=0
         Seed of the split and of the boosting.
+    n_folds : int, default=5
+        Folds of the cross-fitting; each has the same share of treated rows.
+    clip : float, default=0.01
+        Propensities are kept this far from 0 and 1.
     """
 
-    def __init__(self, n_folds=5, random_state=None):
+    def __init__(self, target="ate", random_state=0, n_folds=5, clip=0.01):
+        super().__init__(target, random_state)
         self.n_folds = n_folds
-        self.random_state = random_state
+        self.clip = clip
 
-    def fit(self, X, y, *, treatment):
-        """Fit."""
-        binary = len(np.unique(treatment)) == 2
-        kind = HistGradientBoostingClassifier if binary else HistGradientBoostingRegressor
-        options = {**BOOSTING, "random_state": self.random_state}
-        self.model_ = partially_linear_dml(
-            X,
-            y,
-            treatment,
-            HistGradientBoostingRegressor(**options),
-            kind(**options),
-            self.n_folds,
-            self.random_state,
+    def _fit(self, X, y, t):
+        require_binary(t, "AIPW-HGB")
+        model = DoubleMLIRM(
+            DoubleMLData.from_arrays(X, y, t),
+            *boosters(self.random_state),
+            n_folds=self.n_folds,
+            score={"ate": "ATE", "att": "ATTE"}[self.target],
+            ps_processor_config=PSProcessorConfig(clipping_threshold=self.clip),
+            draw_sample_splitting=False,
         )
-        self.effect_, self.stderr_ = float(self.model_.coef[0]), float(self.model_.se[0])
-        return self
-
-    def conf_int(self, level=0.95):
-        """Normal interval."""
-        low, high = self.model_.confint(level=level).iloc[0]
-        return low, high
+        folds = StratifiedKFold(self.n_folds, shuffle=True, random_state=self.random_state)
+        model.set_sample_splitting([list(folds.split(X, t))])
+        model.fit()
+        self.effect_, self.stderr_ = float(model.coef[0]), float(model.se[0])

@@ -15,6 +15,9 @@ from torch.nn.functional import elu
 
 from experiments.baselines.effects.base import EffectEstimator
 
+# Of an epoch, at least: a few hundred rows need as many steps as thousands to be fitted.
+MIN_STEPS = 8
+
 
 class Layers(nn.Module):
     """R perceptrons with ELU between the layers, which start alike.
@@ -64,13 +67,14 @@ class NetworkEstimator(EffectEstimator):
     target : {"ate", "att"}, default="ate"
     hidden : int, default=32
         Units of a layer.
-    epochs : int, default=60
-        Passes over the rows, at most.
-    learning_rate : float, default=3e-3
+    epochs : int, default=40
+        Passes over the rows.
+    learning_rate : float, default=1e-2
         Of Adam, with a cosine decay.
-    weight_decay : float, default=1e-3
+    weight_decay : float, default=3e-3
         Penalty ½·λ·‖W‖² in the loss.
-    batch_size : int, default=128
+    batch_size : int, default=256
+        Rows of a batch; fewer where the rows make less than ``MIN_STEPS`` batches.
     valid_share : float, default=0.1
     random_state : int, default=0
         Seed of the weights, the split and the batches.
@@ -80,10 +84,10 @@ class NetworkEstimator(EffectEstimator):
         self,
         target="ate",
         hidden=32,
-        epochs=60,
-        learning_rate=3e-3,
-        weight_decay=1e-3,
-        batch_size=128,
+        epochs=40,
+        learning_rate=1e-2,
+        weight_decay=3e-3,
+        batch_size=256,
         valid_share=0.1,
         random_state=0,
     ):
@@ -115,11 +119,11 @@ class NetworkEstimator(EffectEstimator):
         """A last look at all training rows, before the first step."""
 
     def _fit(self, X, y, t):
+        if set(np.unique(t)) != {0, 1}:
+            raise ValueError(f"{type(self).__name__} needs a binary treatment, of 0 and 1.")
         generator = torch.Generator().manual_seed(self.random_state)
-        x = (X - X.mean(0)) / np.where(X.std(0) > 1e-12, X.std(0), 1)
         y = y[:, None] if (single := y.ndim == 1) else y
-        mean, sd = y.mean(0), y.std(0)
-        x, t_, y_ = (torch.as_tensor(a, dtype=torch.float32) for a in (x, t, ((y - mean) / sd).T))
+        x, t_, y_ = (torch.as_tensor(a, dtype=torch.float32) for a in (scaled(X), t, scaled(y).T))
         valid = self._left_out(t, generator)
         fit = torch.ones(len(t), dtype=torch.bool)
         fit[valid] = False
@@ -135,7 +139,7 @@ class NetworkEstimator(EffectEstimator):
         )
         with torch.no_grad():
             mu = self._outcomes(net, x).double().numpy()  # (2, R, N)
-        effects = self.average((mu[1] - mu[0]).T * sd, t)
+        effects = self.average((mu[1] - mu[0]).T * y.std(0), t)
         self.effect_ = float(effects[0]) if single else effects
 
     def _left_out(self, t, generator):
@@ -146,6 +150,11 @@ class NetworkEstimator(EffectEstimator):
             order = torch.randperm(len(rows), generator=generator).numpy()
             parts.append(rows[order[: max(1, round(self.valid_share * len(rows)))]])
         return torch.as_tensor(np.concatenate(parts))
+
+
+def scaled(a):
+    """Columns of a (N, …) with mean 0 and, unless constant, standard deviation 1."""
+    return (a - a.mean(0)) / np.where(a.std(0) > 1e-12, a.std(0), 1)
 
 
 def train(net, loss, validate, rows, settings, generator):
@@ -171,8 +180,9 @@ def train(net, loss, validate, rows, settings, generator):
     optimizer = torch.optim.Adam(
         [{"params": penalised, "weight_decay": settings.weight_decay}, {"params": free}],
         lr=settings.learning_rate,
+        fused=True,
     )
-    steps = max(1, len(rows) // settings.batch_size)
+    steps = max(MIN_STEPS, len(rows) // settings.batch_size)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.epochs * steps)
     kept, best = deepcopy(net.state_dict()), None
     for _ in range(settings.epochs):
@@ -235,10 +245,14 @@ def wasserstein(a, b, n_steps=10, sharpness=10.0):
         return a.new_zeros(len(a))
     cost = (squared_distances(a, b) + 1e-8).sqrt()
     with torch.no_grad():  # the plan is held fixed: the gradient flows through the costs
-        K = torch.exp(-sharpness * cost / cost.mean((1, 2), keepdim=True))
+        log_K = -sharpness * cost / cost.mean((1, 2), keepdim=True)
+        # u and v absorb these shifts, without which a far row's kernel would vanish
+        log_K = log_K - log_K.amax(2, keepdim=True)
+        K = torch.exp(log_K - log_K.amax(1, keepdim=True))
+        tiny = torch.finfo(K.dtype).tiny
         u = torch.full_like(K[..., :1], 1 / K.shape[1])
         for _ in range(n_steps):
-            v = 1 / (K.mT @ u).clamp(min=1e-12) / K.shape[2]
-            u = 1 / (K @ v).clamp(min=1e-12) / K.shape[1]
+            v = 1 / (K.mT @ u).clamp(min=tiny) / K.shape[2]
+            u = 1 / (K @ v).clamp(min=tiny) / K.shape[1]
         plan = u * K * v.mT
     return (plan * cost).sum((1, 2))

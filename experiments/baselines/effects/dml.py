@@ -1,0 +1,86 @@
+"""DML-RF and DML-MLP: plain DML, by DoubleML, with forests or perceptrons."""
+
+import warnings
+
+import pandas as pd
+from doubleml import DoubleMLData, DoubleMLPLR
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from experiments.baselines.effects.base import EffectEstimator, is_binary
+
+
+def partially_linear_dml(X, y, treatment, model_y, model_t, n_folds=5, random_state=None):
+    """A fitted DoubleML partially linear model, with a split that the seed decides."""
+    data = DoubleMLData.from_arrays(X, y, treatment)
+    model = DoubleMLPLR(data, model_y, model_t, n_folds=n_folds, draw_sample_splitting=False)
+    split = KFold(n_folds, shuffle=True, random_state=random_state).split(X)
+    model.set_sample_splitting([list(split)])
+    return model.fit()
+
+
+class PartiallyLinearDML(EffectEstimator):
+    """Residual on residual, cross-fitted; a subclass gives the models of the two nuisances.
+
+    The effect is taken to be constant, so that it is the same for both targets.
+
+    Parameters
+    ----------
+    target : {"ate", "att"}, default="ate"
+    random_state : int, default=0
+        Seed of the split and of the models.
+    n_folds : int, default=5
+        Folds of the cross-fitting.
+
+    Attributes
+    ----------
+    residuals_ : DataFrame
+        Held-out residuals ``v`` of the treatment and ``e`` of the outcome.
+    """
+
+    def __init__(self, target="ate", random_state=0, n_folds=5):
+        super().__init__(target, random_state)
+        self.n_folds = n_folds
+
+    def _models(self):
+        """A regressor and a classifier."""
+        raise NotImplementedError
+
+    def _fit(self, X, y, t):
+        regressor, classifier = self._models()
+        model_t = classifier if is_binary(t) else regressor
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = partially_linear_dml(
+                X, y, t, regressor, model_t, self.n_folds, self.random_state
+            )
+        self.effect_, self.stderr_ = float(model.coef[0]), float(model.se[0])
+        m, g = (model.predictions[name][:, 0, 0] for name in ("ml_m", "ml_l"))
+        self.residuals_ = pd.DataFrame({"v": t - m, "e": y - g})
+
+
+class DMLForest(PartiallyLinearDML):
+    """Partially linear DML with random forests of 100 trees for both nuisances."""
+
+    def _models(self):
+        options = {"min_samples_leaf": 5, "n_jobs": 1, "random_state": self.random_state}
+        return RandomForestRegressor(**options), RandomForestClassifier(**options)
+
+
+class DMLPerceptron(PartiallyLinearDML):
+    """Partially linear DML with scikit-learn's perceptrons (64 and 32 units) for both nuisances."""
+
+    def _models(self):
+        options = {
+            "hidden_layer_sizes": (64, 32),
+            "batch_size": 64,
+            "early_stopping": True,
+            "max_iter": 200,
+            "random_state": self.random_state,
+        }
+        kinds = (MLPRegressor, MLPClassifier)
+        return tuple(make_pipeline(StandardScaler(), kind(**options)) for kind in kinds)

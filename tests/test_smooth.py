@@ -1,0 +1,106 @@
+"""Smooth models in closed form, against slow twins, and when a network is taken instead."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
+from sklearn.linear_model import BayesianRidge, LogisticRegression
+
+from ddml_fs import DDML
+from ddml_fs.datasets import make_effect_data
+from ddml_fs.engine import smooth
+from ddml_fs.engine.plan import Fold
+
+
+@pytest.fixture
+def features():
+    rng = np.random.default_rng(0)
+    F = rng.standard_normal((120, 10))
+    F -= F.mean(0)
+    w = np.r_[rng.standard_normal(4), 0.2 * rng.standard_normal(6)]
+    y = F @ w + rng.standard_normal(120)
+    return F, y - y.mean()
+
+
+def test_evidence_is_the_largest_there_is(features):
+    """The twin maximises the density of y ~ N(0, σ²I + s₁²F₁F₁ᵀ + s₂²F₂F₂ᵀ) numerically."""
+    F, y = features
+
+    def minus_log_density(log_variances):
+        noise, first, second = np.exp(log_variances)
+        K = noise * np.eye(len(y)) + first * F[:, :4] @ F[:, :4].T + second * F[:, 4:] @ F[:, 4:].T
+        return -multivariate_normal.logpdf(y, cov=K)
+
+    best = minimize(minus_log_density, np.zeros(3), method="Nelder-Mead").fun
+    _, evidence = smooth.by_evidence(F, y, 4)
+    assert evidence - 0.5 * len(y) * np.log(2 * np.pi) == pytest.approx(-best, abs=0.02)
+
+
+def test_one_penalty_is_bayesian_ridge(features):
+    F, y = features
+    w, _ = smooth.by_evidence(F, y, F.shape[1])
+    twin = BayesianRidge(max_iter=1000, fit_intercept=False).fit(F, y)
+    np.testing.assert_allclose(w, twin.coef_, atol=1e-3)
+
+
+def test_smooth_beats_a_line_where_the_truth_is_bent_and_equals_it_where_not():
+    rng = np.random.default_rng(1)
+    A, B = rng.standard_normal((2, 300, 4))
+    for truth, least in ((lambda x: np.sin(2 * x[:, 0]) + x[:, 1], 0.5), (lambda x: x[:, 1], None)):
+        y = truth(A) + 0.3 * rng.standard_normal(300)
+        error = np.mean((smooth.Smooth(A, y, 0).predict(B) - truth(B)) ** 2)
+        line = np.linalg.lstsq(np.c_[A, np.ones(300)], y, rcond=None)[0]
+        linear = np.mean((np.c_[B, np.ones(300)] @ line - truth(B)) ** 2)
+        if least is None:
+            assert error < linear + 0.3**2 * 20 / 300  # some twenty more weights at most
+        else:
+            assert error < least * linear
+
+
+def test_propensity_is_shrunken_logistic_regression():
+    """λ = D/n a row is C = 1/D of scikit-learn, on standardised columns."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((200, 5)) * [1, 2, 3, 4, 5]
+    T = (rng.random(200) < 1 / (1 + np.exp(-X[:, 0]))).astype(float)
+    rows, new = np.arange(150), np.arange(150, 200)
+    m, mu = smooth.closed_form(X, T, X[:, 1] + T, rows, new, 0)
+    scaled = (X - X[rows].mean(0)) / X[rows].std(0)
+    twin = LogisticRegression(C=1 / 5, tol=1e-8).fit(scaled[rows], T[rows])
+    np.testing.assert_allclose(m, twin.predict_proba(scaled[new])[:, 1], atol=1e-4)
+    np.testing.assert_allclose(mu[1] - mu[0], 1, atol=0.05)
+
+
+def test_a_network_is_taken_only_where_it_is_clearly_better():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((400, 3))
+    T = (rng.random(400) < 0.5).astype(float)
+    mu = np.stack([np.sign(X[:, 0]) * 5, X[:, 1]])  # a jump, which no smooth model finds
+    Y = np.where(T == 1, mu[1], mu[0]) + 0.5 * rng.standard_normal(400)
+    fold = Fold(np.arange(200), np.arange(200, 300), np.arange(300, 400), 0)
+    network = mu + [[0.0], [1.0]] * rng.standard_normal((2, 400))  # right in one arm
+    valid, hold = ((np.full(100, 0.5), network[:, rows]) for rows in (fold.valid, fold.hold))
+    m, found, taken = smooth.better_of(X, T, Y, fold, valid, hold, 0)
+    assert taken == [False, True, False]
+    np.testing.assert_array_equal(found[0], mu[0, fold.hold])
+    own_m, own_mu = smooth.closed_form(X, T, Y, fold.train, fold.hold, 0)
+    np.testing.assert_array_equal(m, own_m)
+    np.testing.assert_array_equal(found[1], own_mu[1])
+
+
+def test_gains_within_chance_do_not_count():
+    rng = np.random.default_rng(4)
+    second = rng.standard_normal(100)
+    assert not smooth.clearly_better(second - 0.1 * rng.standard_normal(100), second)
+    assert smooth.clearly_better(second - 1 + rng.standard_normal(100), second)
+    assert not smooth.clearly_better(np.zeros(1), np.ones(1))  # one row says nothing
+
+
+def test_many_rows_take_the_network_and_few_do_not():
+    data = make_effect_data("binary", random_state=0)
+    model = DDML(score="interactive", random_state=0)
+    model.fit(data.X, data.y, treatment=data.treatment)
+    assert (model.network_share_ == 1).all()  # bent surfaces, 6000 rows
+    assert model.effect_ == pytest.approx(5, abs=3 * model.stderr_)
+    few = np.arange(300)
+    model.fit(data.X[few], data.y[few], treatment=data.treatment[few])
+    assert model.network_share_["m"] < 0.5
