@@ -119,9 +119,9 @@ class DDML(BaseEstimator):
         How much each covariate acts as confounder, on the treatment or on the outcome only; not
         with ridge nuisances, which have no roles.
     network_share_ : Series
-        With the interactive score: the share of folds whose ``m``, ``mu_0`` and ``mu_1`` are the
-        network's. Where that does not foretell validation rows clearly better, as with few rows,
-        a ridge-logistic and smooth regressions in closed form take its place.
+        With the interactive score: the network's mean weight in ``m``, ``mu_0`` and ``mu_1``.
+        Where it does not foretell validation rows clearly better, as with few rows, a
+        ridge-logistic and smooth regressions in closed form take its place.
     repeats_ : DataFrame
         Effect and standard error of every random split.
     n_features_in_, feature_names_in_
@@ -349,7 +349,7 @@ class DDML(BaseEstimator):
         if details:
             if self.score == "interactive":
                 self.network_share_ = pd.Series(
-                    np.mean([d.taken for d in details], 0), ["m", "mu_0", "mu_1"]
+                    np.mean([d.shares for d in details], 0), ["m", "mu_0", "mu_1"]
                 )
             self.roles_ = roles_table(np.mean([d.strength for d in details], 0), names)
             if column is not None:

@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from ddml_fs.engine.losses import half_log
 from ddml_fs.engine.network import ARMS, HEADS, Heads
-from ddml_fs.engine.smooth import better_of
+from ddml_fs.engine.smooth import weighed
 from ddml_fs.engine.stack import vector
 from ddml_fs.engine.train import train
 
@@ -34,14 +34,14 @@ class Predictions:
         E[T | X] and E[Y | X], padded as ``stack.rows("hold")``.
     mu : array of shape (2, P, n), or None
         E[Y | X, T = 0] and E[Y | X, T = 1].
-    taken : bool array of shape (P, 3), or None
-        Whether m, mu_0 and mu_1 are the network's, where there are closed forms beside it.
+    shares : array of shape (P, 3), or None
+        The network's weights in m, mu_0 and mu_1, where closed forms stand beside it.
     """
 
     m: np.ndarray
     g: np.ndarray
     mu: np.ndarray | None
-    taken: np.ndarray | None = None
+    shares: np.ndarray | None = None
 
 
 def check_nuisance(nuisance, label=False):
@@ -126,8 +126,8 @@ def _from_heads(objective, arms, stack, part):
     return m, g, None if arms is None else arms.outcomes(batch)
 
 
-def take_better(stack, hold, valid):
-    """The network's predictions per arm, or those of models in closed form where they are as good.
+def weigh_arms(stack, hold, valid):
+    """Predictions per arm, weighed against models in closed form by the validation rows.
 
     Parameters
     ----------
@@ -142,20 +142,20 @@ def take_better(stack, hold, valid):
         With g = E[Y | X] that agrees with them.
     """
     X = stack.X.cpu().double().numpy()
-    m, mu, taken = hold.m.copy(), hold.mu.copy(), []
+    m, mu, shares = hold.m.copy(), hold.mu.copy(), []
     for i, problem in enumerate(stack.problems):
         fold = problem.fold
         own, left = slice(len(fold.hold)), slice(len(fold.valid))
         data = X[:, stack.keep[i].numpy()], vector(problem.treatment, X), problem.outcome
-        m[i, own], mu[:, i, own], own_taken = better_of(
+        m[i, own], mu[:, i, own], share = weighed(
             *data,
             fold,
             (valid.m[i, left], valid.mu[:, i, left]),
             (m[i, own], mu[:, i, own]),
             problem.seed,
         )
-        taken.append(own_taken)
-    return Predictions(m, (1 - m) * mu[0] + m * mu[1], mu, np.array(taken))
+        shares.append(share)
+    return Predictions(m, (1 - m) * mu[0] + m * mu[1], mu, np.array(shares))
 
 
 class ArmObjective:

@@ -11,7 +11,7 @@ from ddml_fs.engine.checkpoint import Checkpoint, fingerprint
 from ddml_fs.engine.devices import one_thread
 from ddml_fs.engine.gates import choose_inputs, relative_strength
 from ddml_fs.engine.network import Network, Sizes, encode
-from ddml_fs.engine.nuisance import fit_nuisances, take_better
+from ddml_fs.engine.nuisance import fit_nuisances, weigh_arms
 from ddml_fs.engine.objective import Objective, Weights
 from ddml_fs.engine.plan import make_shards
 from ddml_fs.engine.ridge import penalty_for, ridge_base, solve_ridge
@@ -97,15 +97,15 @@ class Detail:
         Validation loss of the best epoch.
     encoder : Encoder
         The trained Φ.
-    taken : bool array of shape (3,), or None
-        Whether m, mu_0 and mu_1 are the network's, where there are closed forms beside it.
+    shares : array of shape (3,), or None
+        The network's weights in m, mu_0 and mu_1, where closed forms stand beside it.
     """
 
     strength: np.ndarray
     keep: np.ndarray
     valid_loss: float
     encoder: Encoder
-    taken: np.ndarray | None = None
+    shares: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -297,16 +297,16 @@ def solve(stack, settings, nuisance, per_arm=False, detail=True, n_jobs=None, pr
         rate=rate,
     )
     if per_arm:
-        hold = take_better(stack, hold, valid)
+        hold = weigh_arms(stack, hold, valid)
     if not detail:
         return hold, None
     if strength is None:
         strength = np.zeros((stack.P, stack.D, 3))
         strength[:, narrow.columns] = relative_strength(net.row_norms()).cpu().numpy()
-    taken = [None] * stack.P if hold.taken is None else hold.taken
+    shares = [None] * stack.P if hold.shares is None else hold.shares
     details = [
         Detail(
-            strength[i], keep[i].numpy(), float(valid_loss[i]), _encoder(net, narrow, i), taken[i]
+            strength[i], keep[i].numpy(), float(valid_loss[i]), _encoder(net, narrow, i), shares[i]
         )
         for i in range(stack.P)
     ]

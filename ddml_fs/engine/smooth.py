@@ -1,7 +1,8 @@
 """Nuisances from few rows: a smooth outcome model per arm and a shrunken propensity.
 
 A network needs thousands of rows to beat ridge regression. These models, in closed form, stand
-beside it where outcome models per arm are wanted, and the validation rows say which is taken.
+beside it where outcome models per arm are wanted, and the validation rows say how much each
+counts.
 """
 
 import numpy as np
@@ -13,7 +14,8 @@ from ddml_fs.engine.ridge import logistic_fit, penalty_for, standardised
 N_FEATURES = 128  # of the smooth part
 WIDTHS = (0.5, 1.0, 3.0)  # of its kernel, in units of √D
 N_STEPS = 15  # towards the largest evidence
-SLACK = 3.0  # standard errors by which a network must be better to be taken
+SHRINKAGE = 3.0  # of the propensity: one that follows chance makes weights that hurt
+LEAST, MOST = 1.0, 3.0  # standard errors by which a network must be better to count, and alone
 
 
 class Smooth:
@@ -131,23 +133,28 @@ def closed_form(X, T, Y, rows, new, seed):
     """
     A, B, _ = standardised(X, rows, new)
     T, Y = T[rows], Y[rows]
-    # As much signal as noise: a propensity that follows chance makes weights that hurt.
-    intercept, beta = logistic_fit(A, T, penalty_for(1.0, A.shape[1], len(A)))
+    intercept, beta = logistic_fit(A, T, penalty_for(SHRINKAGE, A.shape[1], len(A)))
     mu = [Smooth(A[T == a], Y[T == a], seed).predict(B) for a in (0, 1)]
     return expit(intercept + B @ beta), np.stack(mu)
 
 
-def clearly_better(first, second):
-    """Whether losses (n,) of the same rows are lower by more than SLACK standard errors."""
+def share_of(first, second):
+    """Weight of the first of two models, from their losses (n,) on the same rows.
+
+    0 where its gain is within LEAST standard errors, 1 where it is beyond MOST.
+    """
     gain = second - first
-    return bool(len(gain) > 1 and gain.mean() > SLACK * gain.std(ddof=1) / np.sqrt(len(gain)))
+    if len(gain) < 2:
+        return 0.0  # one row says nothing
+    errors = gain.mean() * np.sqrt(len(gain)) / max(gain.std(ddof=1), 1e-300)
+    return float(np.clip((errors - LEAST) / (MOST - LEAST), 0, 1))
 
 
-def better_of(X, T, Y, fold, valid, hold, seed):
-    """A network's propensity and outcomes per arm, or those in closed form in their place.
+def weighed(X, T, Y, fold, valid, hold, seed):
+    """A network's propensity and outcomes per arm, weighed against those in closed form.
 
-    The network's are taken where they foretell the validation rows clearly better. Small gains
-    are chance, and cost more than they bring: an extreme propensity, or an arm of few rows.
+    The network counts where it foretells the validation rows clearly better. Small gains are
+    chance, and cost more than they bring: an extreme propensity, or an arm of few rows.
 
     Parameters
     ----------
@@ -161,16 +168,15 @@ def better_of(X, T, Y, fold, valid, hold, seed):
     Returns
     -------
     m, mu : arrays of shape (n_hold,), (2, n_hold)
-    taken : list of bool
-        Whether m, mu_0 and mu_1 are the network's.
+    shares : array of shape (3,)
+        The network's weights in m, mu_0 and mu_1.
     """
     losses = []
     for m, mu in (valid, closed_form(X, T, Y, fold.fit, fold.valid, seed)):
         t, y, m = T[fold.valid], Y[fold.valid], np.clip(m, 1e-6, 1 - 1e-6)
         arms = [(y[t == a] - mu[a, t == a]) ** 2 for a in (0, 1)]
         losses.append([-np.log(np.where(t == 1, m, 1 - m)), *arms])
-    taken = [clearly_better(net, smooth) for net, smooth in zip(*losses, strict=True)]
+    shares = np.array([share_of(net, smooth) for net, smooth in zip(*losses, strict=True)])
     m, mu = closed_form(X, T, Y, fold.train, fold.hold, seed)
-    m = hold[0] if taken[0] else m
-    mu = np.where(np.array(taken[1:])[:, None], hold[1], mu)
-    return m, mu, taken
+    s, arms = shares[0], shares[1:, None]
+    return s * hold[0] + (1 - s) * m, arms * hold[1] + (1 - arms) * mu, shares

@@ -42,7 +42,7 @@ def chosen(names, n_seeds, first_seed):
 def main(
     context: typer.Context,
     quick: Quick = False,
-    n_seeds: Seeds = 20,
+    n_seeds: Seeds = 10,
     n_jobs: Jobs = 2,
     out: Annotated[Path | None, typer.Option(help="Folder of the results.")] = None,
 ):
@@ -52,7 +52,7 @@ def main(
     os.environ["PYTHONWARNINGS"] = "ignore"  # of rivals in workers, by the thousand
     columns = small_data_sets() if quick else data_sets(n_seeds)
     command = "python -m experiments.effects"
-    command += " --quick" if quick else f" --n-seeds {n_seeds}" if n_seeds != 20 else ""
+    command += " --quick" if quick else f" --n-seeds {n_seeds}" if n_seeds != 10 else ""
     runs = pd.concat([run_all(METHODS, columns, n_jobs), tables.limits(columns)])
     folder = out or (Path("results_quick") if quick else tables.RESULTS)
     note = "A few hundred rows and one or two replications: a look, not a study." if quick else NOTE

@@ -136,7 +136,7 @@ def thinned(load, n_rows):
     return load_some
 
 
-def data_sets(n_seeds=20, first_seed=100, dimensions=(20, 50, 100, 200), n_samples=6000):
+def data_sets(n_seeds=10, first_seed=100, dimensions=(20, 50, 100, 200), n_samples=6000):
     """Every column of the three tables.
 
     Parameters
