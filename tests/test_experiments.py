@@ -9,7 +9,7 @@ import pytest
 from ddml_fs import DDML
 from ddml_fs.datasets import make_effect_data
 from experiments.baselines.effects import CFR, OLS1, EffectEstimator
-from experiments.effects import ablation, figures, paper, runs, sensitivity, tables
+from experiments.effects import ablation, figures, paper, runs, sensitivity, simulated, tables
 from experiments.effects.data import Case, DataSet, data_sets, thinned
 from experiments.effects.methods import METHODS, Method, rival
 
@@ -192,3 +192,16 @@ def test_rivals_take_target_and_seed():
     assert (made.target, made.random_state, made.distance) == ("att", 7, "mmd")
     assert METHODS["DDML-RF"].make("att", 1).target == "ate"  # a constant effect is both
     assert METHODS["DDML-RF, interactive"].make("att", 1).target == "att"
+
+
+def test_simulated_outcomes_have_the_effects_they_claim():
+    rng = np.random.default_rng(0)
+    X, t = rng.standard_normal((4000, 25)), (rng.random(4000) < 0.3).astype(float)
+    for seed in range(4):
+        case = simulated.simulate(X, t, seed)
+        assert case.truth == pytest.approx((case.mu[1] - case.mu[0]).mean())
+        noise = case.y - np.where(t == 1, case.mu[1], case.mu[0])
+        assert noise.std() == pytest.approx(1, abs=4 / np.sqrt(2 * 4000))
+        assert np.std(case.mu[1] - case.mu[0]) > 0.1  # effects vary
+    line = np.linalg.lstsq(np.c_[X, np.ones(4000)], simulated.simulate(X, t, 0).mu[0], rcond=None)
+    assert line[1][0] < 1e-15 * 4000  # the first kind is linear

@@ -10,7 +10,7 @@ from rich import print
 from rich.progress import track
 
 from experiments.effects import ablation as parts
-from experiments.effects import figures, tables
+from experiments.effects import figures, simulated, tables
 from experiments.effects import sensitivity as settings
 from experiments.effects.data import data_sets, small_data_sets
 from experiments.effects.methods import METHODS
@@ -105,6 +105,16 @@ def sensitivity(nuisance: str = "mlp", n_seeds: Seeds = 5, n_jobs: Jobs = 2):
 
     table = study(name, title, methods, columns, n_jobs, command, TUNING)
     figures.sensitivity(table, tables.RESULTS, name)
+
+
+@app.command()
+def tuning(n_seeds: Seeds = 24, n_jobs: Jobs = 2):
+    """The interactive score on outcomes simulated for IHDP, on which it was tuned."""
+    column = simulated.data_set(n_seeds)
+    names = ("OLS-2", "AIPW-HGB", "DDML-RF, interactive", "DDML-MLP, interactive")
+    runs = run_all({name: METHODS[name] for name in names}, [column], n_jobs)
+    summary = tables.summarise(pd.concat([runs, tables.limits([column])]))
+    print(summary.to_string(index=False, float_format="{:.4f}".format))
 
 
 @app.command()
