@@ -14,7 +14,7 @@ from ddml_fs.engine.ridge import logistic_fit, penalty_for, standardised
 N_FEATURES = 128  # of the smooth part
 WIDTHS = (0.5, 1.0, 3.0)  # of its kernel, in units of √D
 N_STEPS = 15  # towards the largest evidence
-SHRINKAGE = 3.0  # of the propensity: one that follows chance makes weights that hurt
+SHRINKAGE = 10.0  # of the propensity: one that follows chance makes weights that hurt
 LEAST, MOST = 1.0, 3.0  # standard errors by which a network must be better to count, and alone
 
 
@@ -117,6 +117,18 @@ def by_evidence(F, y, n_linear):
     return w, evidence - 0.5 * (precision @ w**2 + log_det)
 
 
+def propensity(A, T, B):
+    """Ridge-logistic chances of treatment of rows B (n_new, D), fitted on A (n, D) and T (n,)."""
+    intercept, beta = logistic_fit(A, T, penalty_for(SHRINKAGE, A.shape[1], len(A)))
+    return expit(intercept + B @ beta)
+
+
+def treatment_losses(T, m):
+    """Cross-entropies (n,) of treatments under propensities."""
+    m = np.clip(m, 1e-6, 1 - 1e-6)
+    return -np.log(np.where(T == 1, m, 1 - m))
+
+
 def closed_form(X, T, Y, rows, new, seed):
     """Propensity and outcomes per arm of new rows, fitted on others.
 
@@ -133,9 +145,8 @@ def closed_form(X, T, Y, rows, new, seed):
     """
     A, B, _ = standardised(X, rows, new)
     T, Y = T[rows], Y[rows]
-    intercept, beta = logistic_fit(A, T, penalty_for(SHRINKAGE, A.shape[1], len(A)))
     mu = [Smooth(A[T == a], Y[T == a], seed).predict(B) for a in (0, 1)]
-    return expit(intercept + B @ beta), np.stack(mu)
+    return propensity(A, T, B), np.stack(mu)
 
 
 def share_of(first, second):
@@ -171,11 +182,10 @@ def weighed(X, T, Y, fold, valid, hold, seed):
     shares : array of shape (3,)
         The network's weights in m, mu_0 and mu_1.
     """
-    losses = []
+    t, y, losses = T[fold.valid], Y[fold.valid], []
     for m, mu in (valid, closed_form(X, T, Y, fold.fit, fold.valid, seed)):
-        t, y, m = T[fold.valid], Y[fold.valid], np.clip(m, 1e-6, 1 - 1e-6)
         arms = [(y[t == a] - mu[a, t == a]) ** 2 for a in (0, 1)]
-        losses.append([-np.log(np.where(t == 1, m, 1 - m)), *arms])
+        losses.append([treatment_losses(t, m), *arms])
     shares = np.array([share_of(net, smooth) for net, smooth in zip(*losses, strict=True)])
     m, mu = closed_form(X, T, Y, fold.train, fold.hold, seed)
     s, arms = shares[0], shares[1:, None]
