@@ -57,6 +57,20 @@ def test_smooth_beats_a_line_where_the_truth_is_bent_and_equals_it_where_not():
             assert error < least * linear
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_arms_that_are_constant_exact_or_tiny(scale):
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((40, 6))
+    A[:, 5] = A[:, 4]  # a double
+    new = rng.standard_normal((10, 6))
+    new[:, 5] = new[:, 4]
+    np.testing.assert_allclose(smooth.Smooth(A, np.full(40, scale), 0).predict(new), scale)
+    exact = smooth.Smooth(A, scale * A[:, 0], 0).predict(new)
+    np.testing.assert_allclose(exact, scale * new[:, 0], atol=0.02 * scale)
+    few = smooth.Smooth(A[:2], scale * A[:2, 0], 0).predict(new)
+    assert np.isfinite(few).all()
+
+
 def test_propensity_is_shrunken_logistic_regression():
     """λ = 10·D/n a row is C = 1/(10·D) of scikit-learn, on standardised columns."""
     rng = np.random.default_rng(2)

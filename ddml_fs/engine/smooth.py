@@ -83,7 +83,7 @@ def by_evidence(F, y, n_linear):
     F : array of shape (n, p)
         Centred features.
     y : array of shape (n,)
-        Centred.
+        Centred, of variance 1 or less.
     n_linear : int
         So many features have the first penalty, the others the second.
 
@@ -96,7 +96,8 @@ def by_evidence(F, y, n_linear):
     n, p = F.shape
     G, b, square = F.T @ F, F.T @ y, float(y @ y)
     parts = [slice(0, n_linear), slice(n_linear, p)]
-    alpha, beta = np.ones(2), 2 * n / max(square, 1e-12)  # precisions of weights and of noise
+    # Precisions of the weights and of the noise, within bounds that keep H regular.
+    alpha, beta = np.ones(2), min(2 * n / max(square, 1e-12), 1e6)
     for step in range(N_STEPS + 1):
         precision = np.repeat(alpha, [n_linear, p - n_linear])
         H = beta * G
@@ -110,8 +111,8 @@ def by_evidence(F, y, n_linear):
         # How many weights the data determine, rather than the prior.
         known = [s.stop - s.start - alpha[k] * variance[s].sum() for k, s in enumerate(parts)]
         sizes = [w[s] @ w[s] for s in parts]
-        alpha = np.clip(np.divide(known, np.maximum(sizes, 1e-12)), 1e-6, 1e8)
-        beta = max(n - sum(known), 1.0) / rest
+        alpha = np.clip(np.divide(known, np.maximum(sizes, 1e-12)), 1e-3, 1e8)
+        beta = min(max(n - sum(known), 1.0) / rest, 1e6)
     log_det = 2 * np.log(np.diag(factor[0])).sum()
     evidence = 0.5 * (np.log(precision).sum() + n * np.log(beta) - beta * rest)
     return w, evidence - 0.5 * (precision @ w**2 + log_det)
@@ -188,5 +189,5 @@ def weighed(X, T, Y, fold, valid, hold, seed):
         losses.append([treatment_losses(t, m), *arms])
     shares = np.array([share_of(net, smooth) for net, smooth in zip(*losses, strict=True)])
     m, mu = closed_form(X, T, Y, fold.train, fold.hold, seed)
-    s, arms = shares[0], shares[1:, None]
-    return s * hold[0] + (1 - s) * m, arms * hold[1] + (1 - arms) * mu, shares
+    s, s_arms = shares[0], shares[1:, None]
+    return s * hold[0] + (1 - s) * m, s_arms * hold[1] + (1 - s_arms) * mu, shares
