@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from ddml_fs import DDML
 from ddml_fs.datasets import make_effect_data
 from experiments.baselines.effects import CFR, OLS1, EffectEstimator
+from experiments.effects import __main__ as command
 from experiments.effects import ablation, figures, paper, runs, sensitivity, simulated, tables
 from experiments.effects.data import Case, DataSet, data_sets, thinned
 from experiments.effects.methods import METHODS, Method, rival
@@ -205,3 +207,22 @@ def test_simulated_outcomes_have_the_effects_they_claim():
         assert np.std(case.mu[1] - case.mu[0]) > 0.1  # effects vary
     line = np.linalg.lstsq(np.c_[X, np.ones(4000)], simulated.simulate(X, t, 0).mu[0], rcond=None)
     assert line[1][0] < 1e-15 * 4000  # the first kind is linear
+
+
+def test_command_writes_the_tables_of_the_data_it_is_asked_for(
+    columns, methods, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(command, "small_data_sets", lambda: columns)
+    monkeypatch.setattr(command, "METHODS", methods)
+    options = ["--quick", "--n-jobs", "1", "--out", str(tmp_path / "out")]
+    found = CliRunner().invoke(command.app, options)
+    assert found.exit_code == 0, found.output
+    text = (tmp_path / "out" / "tables.md").read_text()
+    assert all(title in text for title in tables.TITLES.values())
+    found = CliRunner().invoke(command.app, [*options, "--data", "continuous 20"])
+    assert found.exit_code == 0, found.output
+    text = (tmp_path / "out" / "tables_continuous_20.md").read_text()
+    assert "Table II" in text
+    assert "Table III" not in text
+    found = CliRunner().invoke(command.app, [*options, "--data", "nothing"])
+    assert found.exit_code == 2

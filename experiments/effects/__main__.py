@@ -42,6 +42,7 @@ def chosen(names, n_seeds, first_seed):
 def main(
     context: typer.Context,
     quick: Quick = False,
+    data: Annotated[list[str] | None, typer.Option(help="Only these data sets.")] = None,
     n_seeds: Seeds = 10,
     n_jobs: Jobs = 2,
     out: Annotated[Path | None, typer.Option(help="Folder of the results.")] = None,
@@ -53,14 +54,22 @@ def main(
     columns = small_data_sets() if quick else data_sets(n_seeds)
     command = "python -m experiments.effects"
     command += " --quick" if quick else f" --n-seeds {n_seeds}" if n_seeds != 10 else ""
+    name = "tables"
+    if data:
+        known = [column.name for column in columns]
+        if unknown := set(data) - set(known):
+            raise typer.BadParameter(f"data must be of {known}, got {sorted(unknown)}.")
+        columns = [column for column in columns if column.name in data]
+        command += "".join(f" --data '{column.name}'" for column in columns)
+        name = "_".join([name, *(c.name.replace(", ", "_").replace(" ", "_") for c in columns)])
     runs = pd.concat([run_all(METHODS, columns, n_jobs), tables.limits(columns)])
     folder = out or (Path("results_quick") if quick else tables.RESULTS)
     note = "A few hundred rows and one or two replications: a look, not a study." if quick else NOTE
-    summary = tables.write("tables", runs, columns, command, note, folder)
-    for table, title in tables.TITLES.items():
-        print(f"\n[bold]{title}: MAE[/bold]")
+    summary = tables.write(name, runs, columns, command, note, folder)
+    for table in dict.fromkeys(column.table for column in columns):
+        print(f"\n[bold]{tables.TITLES[table]}: MAE[/bold]")
         print(tables.one_table(summary, columns, table, "mae").to_string())
-    print(f"\n{folder / 'tables.md'}")
+    print(f"\n{folder / name}.md")
 
 
 def study(name, title, methods, columns, n_jobs, command, note):

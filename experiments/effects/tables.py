@@ -139,7 +139,8 @@ def made_by(command):
 def as_markdown(summary, data_sets, command, note):
     """All tables as people read them."""
     lines = ["# Effects: the paper's three tables", "", note, "", made_by(command), ""]
-    for table, title in TITLES.items():
+    for table in dict.fromkeys(data.table for data in data_sets):
+        title = TITLES[table]
         names = [data.name for data in data_sets if data.table == table]
         part = summary[summary["data"].isin(names)]
         for value, words in (("mae", "MAE ± sd"), ("rmse", "RMSE")):
