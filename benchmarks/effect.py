@@ -23,7 +23,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ddml_fs import DDML
 from ddml_fs.datasets import make_effect_data
-from experiments.baselines.effects.boosting import DMLBoosting, partially_linear_dml
+from experiments.baselines.effects.boosting import DMLBoosting
+from experiments.baselines.effects.dml import partially_linear_dml
 
 RESULTS = Path(__file__).parent / "results"
 

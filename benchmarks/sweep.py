@@ -24,7 +24,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from ddml_fs import CausalFeatureSelector
 from ddml_fs.datasets import fetch_amazon_reviews
 from experiments.amazon.protocol import by_domain
-from experiments.baselines.effects.boosting import partially_linear_dml
+from experiments.baselines.effects.dml import partially_linear_dml
 
 RESULTS = Path(__file__).parent / "results"
 TREES, FOLDS = 100, 5

@@ -164,7 +164,7 @@ def test_a_stack_gives_what_its_networks_give_one_by_one(method):
 @pytest.mark.parametrize("method", [CFR(), SITE()])
 def test_a_continuous_treatment_is_refused(method):
     X, y, t = nonlinear_data("continuous", n=50)
-    with pytest.raises(ValueError, match="binary treatment"):
+    with pytest.raises(ValueError, match="zeros and ones"):
         method.fit(X, y, treatment=t)
 
 

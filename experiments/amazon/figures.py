@@ -8,17 +8,10 @@ import scikit_posthocs as posthocs
 
 from experiments.amazon.selectors import OURS
 from experiments.amazon.tables import by_task, friedman
+from experiments.figures import save
 
 COLOURS = {"DDML-MLP": "#c0392b", "DDML-RF": "#e67e22", "DDML-ridge": "#8e44ad"}
 COLOURS |= {"mRMR": "#2471a3", "ridge-logistic": "#1e8449", "F-test": "#555555"}
-
-
-def save(figure, folder, name):
-    """As PNG and as SVG."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for kind in ("png", "svg"):
-        figure.savefig(folder / f"{name}.{kind}", dpi=150, bbox_inches="tight")
-    plt.close(figure)
 
 
 def curves(rows, numbers, title, folder, name):

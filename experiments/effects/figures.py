@@ -15,17 +15,10 @@ from sklearn.preprocessing import StandardScaler
 from ddml_fs import DDML
 from ddml_fs.inference import partially_linear
 from experiments.effects.sensitivity import SETTINGS
+from experiments.figures import save
 
 ROLES = ("$Z_t$", "$Z_y$", "$Z_c$")
 COLOURS = {"DML": "#7f8c8d", "C-DML": "#2471a3", "DDML": "#c0392b"}
-
-
-def save(figure, folder, name):
-    """As PNG and as SVG."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for kind in ("png", "svg"):
-        figure.savefig(folder / f"{name}.{kind}", dpi=150, bbox_inches="tight")
-    plt.close(figure)
 
 
 def probes(case, seed=0):

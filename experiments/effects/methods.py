@@ -28,7 +28,7 @@ class Method:
 
 def rival(kind, continuous=False, **options):
     """A baseline; networks are stacked."""
-    stacked = issubclass(kind, rivals.NetworkEstimator | rivals.CDML)
+    stacked = issubclass(kind, rivals.NetworkEstimator)
     return Method(
         lambda target, seed: kind(target=target, random_state=seed, **options), continuous, stacked
     )

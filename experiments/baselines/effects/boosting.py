@@ -6,9 +6,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.model_selection import StratifiedKFold
 
 from experiments.baselines.effects.base import EffectEstimator, require_binary
-from experiments.baselines.effects.dml import PartiallyLinearDML, partially_linear_dml
-
-__all__ = ["BOOSTING", "AIPWBoosting", "DMLBoosting", "boosters", "partially_linear_dml"]
+from experiments.baselines.effects.dml import PartiallyLinearDML
 
 BOOSTING = {"max_iter": 400, "learning_rate": 0.05, "early_stopping": True, "max_leaf_nodes": 15}
 

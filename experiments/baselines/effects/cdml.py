@@ -1,6 +1,7 @@
 """C-DML: both nuisances from one network, whose residuals' product is kept small."""
 
 from copy import deepcopy
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from ddml_fs.inference import partially_linear
 from experiments.baselines.effects.network import Layers, NetworkEstimator, scaled, train
 
 
+@dataclass(eq=False, repr=False)
 class CDML(NetworkEstimator):
     """Coordinated DML (Fingerhut et al., 2022), rebuilt from its description.
 
@@ -50,31 +52,8 @@ class CDML(NetworkEstimator):
     True
     """
 
-    def __init__(
-        self,
-        target="ate",
-        gamma=1.0,
-        n_folds=5,
-        hidden=32,
-        epochs=40,
-        learning_rate=1e-2,
-        weight_decay=3e-3,
-        batch_size=256,
-        valid_share=0.1,
-        random_state=0,
-    ):
-        super().__init__(
-            target,
-            hidden,
-            epochs,
-            learning_rate,
-            weight_decay,
-            batch_size,
-            valid_share,
-            random_state,
-        )
-        self.gamma = gamma
-        self.n_folds = n_folds
+    gamma: float = 1.0
+    n_folds: int = 5
 
     def _fit(self, X, y, t):
         generator = torch.Generator().manual_seed(self.random_state)

@@ -1,6 +1,7 @@
 """CFR: outcome heads on a representation in which the arms look alike."""
 
-import torch
+from dataclasses import dataclass
+
 from torch import nn
 from torch.nn.functional import normalize
 
@@ -8,6 +9,7 @@ from experiments.baselines.effects.network import (
     Layers,
     NetworkEstimator,
     factual,
+    heads,
     mmd,
     wasserstein,
 )
@@ -15,6 +17,7 @@ from experiments.baselines.effects.network import (
 DISTANCES = {"mmd": mmd, "wasserstein": wasserstein}
 
 
+@dataclass(eq=False, repr=False)
 class CFR(NetworkEstimator):
     """Counterfactual regression (Shalit et al., 2017), rebuilt from its description.
 
@@ -43,31 +46,8 @@ class CFR(NetworkEstimator):
     True
     """
 
-    def __init__(
-        self,
-        target="ate",
-        distance="wasserstein",
-        alpha=0.03,
-        hidden=32,
-        epochs=40,
-        learning_rate=1e-2,
-        weight_decay=3e-3,
-        batch_size=256,
-        valid_share=0.1,
-        random_state=0,
-    ):
-        super().__init__(
-            target,
-            hidden,
-            epochs,
-            learning_rate,
-            weight_decay,
-            batch_size,
-            valid_share,
-            random_state,
-        )
-        self.distance = distance
-        self.alpha = alpha
+    distance: str = "wasserstein"
+    alpha: float = 0.03
 
     def _modules(self, R, D, generator):
         return two_heads(R, D, self.hidden, generator)
@@ -95,8 +75,3 @@ def two_heads(R, D, hidden, generator):
 def unit_length(z):
     """z (R, B, Z) on the unit sphere: no distance is made small by shrinking z."""
     return normalize(z, dim=-1)
-
-
-def heads(net, z):
-    """Outcomes (2, R, B) without and with treatment at the representations z (R, B, Z)."""
-    return torch.stack([net["control"](z)[..., 0], net["treated"](z)[..., 0]])

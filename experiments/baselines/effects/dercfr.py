@@ -1,14 +1,23 @@
 """DeR-CFR: instruments, confounders and adjusters are represented apart."""
 
+from dataclasses import dataclass
 from itertools import combinations
 
 import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, elu
 
-from experiments.baselines.effects.network import Layers, NetworkEstimator, squared_distances
+from experiments.baselines.effects.network import (
+    Layers,
+    NetworkEstimator,
+    arm_mean,
+    heads,
+    seen,
+    squared_distances,
+)
 
 
+@dataclass(eq=False, repr=False)
 class DeRCFR(NetworkEstimator):
     """Decomposed representations for counterfactual regression (Wu et al., 2023).
 
@@ -49,39 +58,15 @@ class DeRCFR(NetworkEstimator):
     True
     """
 
-    def __init__(
-        self,
-        target="ate",
-        alpha=0.1,
-        beta=0.1,
-        mu=1.0,
-        hidden=32,
-        epochs=40,
-        learning_rate=1e-2,
-        weight_decay=3e-3,
-        batch_size=256,
-        valid_share=0.1,
-        random_state=0,
-    ):
-        super().__init__(
-            target,
-            hidden,
-            epochs,
-            learning_rate,
-            weight_decay,
-            batch_size,
-            valid_share,
-            random_state,
-        )
-        self.alpha = alpha
-        self.beta = beta
-        self.mu = mu
+    alpha: float = 0.1
+    beta: float = 0.1
+    mu: float = 1.0
 
     def _modules(self, R, D, generator):
         H = self.hidden
         return nn.ModuleDict(
             {name: Layers(R, [D, H, H], generator, elu) for name in "ICA"}
-            | {arm: Layers(R, [2 * H, H, 1], generator) for arm in ("y0", "y1")}
+            | {arm: Layers(R, [2 * H, H, 1], generator) for arm in ("control", "treated")}
             | {
                 "y_of_A": Layers(R, [H, H, 2], generator),  # an output per arm
                 "t_of_I": Layers(R, [H, 1], generator),
@@ -90,12 +75,7 @@ class DeRCFR(NetworkEstimator):
         )
 
     def _outcomes(self, net, x):
-        return self._heads(net, net["C"](x), net["A"](x))
-
-    def _heads(self, net, C, A):
-        """Outcomes (2, R, B)."""
-        both = torch.cat([C, A], -1)
-        return torch.stack([net[arm](both)[..., 0] for arm in ("y0", "y1")])
+        return heads(net, torch.cat([net["C"](x), net["A"](x)], -1))
 
     def _loss(self, net, x, t, y):
         I, C, A = (net[name](x) for name in "ICA")
@@ -108,7 +88,9 @@ class DeRCFR(NetworkEstimator):
         distance_A = quadratic(K_A, contrast(torch.ones_like(t)[None, None], t)).sum(-1)
         distance_C = quadratic(K_C, contrast(omega[:, None], t)).sum(-1)
 
-        outcome = arm_mean(omega.detach() * (y - seen(self._heads(net, C, A), t)) ** 2, t)
+        outcome = arm_mean(
+            omega.detach() * (y - seen(heads(net, torch.cat([C, A], -1)), t)) ** 2, t
+        )
         from_A = arm_mean((y - seen(net["y_of_A"](A).movedim(-1, 0), t)) ** 2, t)
         logits = net["t_of_I"](I)[..., 0]
         from_I = binary_cross_entropy_with_logits(
@@ -166,13 +148,3 @@ def contrast(weights, t):
 def quadratic(K, s):
     """s K s' of kernels (R, B, B) and weights (R, S, B); (R, S)."""
     return (s @ K * s).sum(-1)
-
-
-def seen(mu, t):
-    """Of values (2, R, B), those of the arm that was seen; (R, B)."""
-    return torch.where(t == 1, mu[1], mu[0])
-
-
-def arm_mean(values, t):
-    """Mean of values (R, B), either arm counting half; (R,)."""
-    return 0.5 * sum((values * a).sum(-1) / a.sum().clamp(min=1) for a in (t, 1 - t))

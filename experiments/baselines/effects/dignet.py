@@ -1,14 +1,23 @@
 """DIGNet: two patterns of balancing, learned apart, next to what they start from."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, elu, normalize
 
-from experiments.baselines.effects.network import Layers, NetworkEstimator, factual, wasserstein
+from experiments.baselines.effects.network import (
+    Layers,
+    NetworkEstimator,
+    arm_mean,
+    factual,
+    heads,
+    wasserstein,
+)
 
 
+@dataclass(eq=False, repr=False)
 class DIGNet(NetworkEstimator):
     """Individual propensity confusion and group distance, decomposed (Huang et al., 2024).
 
@@ -41,31 +50,8 @@ class DIGNet(NetworkEstimator):
     True
     """
 
-    def __init__(
-        self,
-        target="ate",
-        alpha_group=0.1,
-        alpha_propensity=0.1,
-        hidden=32,
-        epochs=40,
-        learning_rate=1e-2,
-        weight_decay=3e-3,
-        batch_size=256,
-        valid_share=0.1,
-        random_state=0,
-    ):
-        super().__init__(
-            target,
-            hidden,
-            epochs,
-            learning_rate,
-            weight_decay,
-            batch_size,
-            valid_share,
-            random_state,
-        )
-        self.alpha_group = alpha_group
-        self.alpha_propensity = alpha_propensity
+    alpha_group: float = 0.1
+    alpha_propensity: float = 0.1
 
     def _modules(self, R, D, generator):
         H = self.hidden
@@ -76,18 +62,17 @@ class DIGNet(NetworkEstimator):
                 "G": Layers(R, [H, H], generator, partial(normalize, dim=-1)),
                 "P": Layers(R, [H, H], generator, elu),
                 "propensity": Layers(R, [H, H, 1], generator),
-                "y0": Layers(R, [3 * H, H, 1], generator),
-                "y1": Layers(R, [3 * H, H, 1], generator),
+                "control": Layers(R, [3 * H, H, 1], generator),
+                "treated": Layers(R, [3 * H, H, 1], generator),
             }
         )
 
     def _outcomes(self, net, x):
-        return self._heads(net, net["E"](x))
+        return self._of_three(net, net["E"](x))
 
-    def _heads(self, net, E):
-        """Outcomes (2, R, B)."""
-        z = torch.cat([E, net["G"](E), net["P"](E)], -1)
-        return torch.stack([net[arm](z)[..., 0] for arm in ("y0", "y1")])
+    def _of_three(self, net, E):
+        """Outcomes (2, R, B) from E, and from G and P that are made of it."""
+        return heads(net, torch.cat([E, net["G"](E), net["P"](E)], -1))
 
     def _loss(self, net, x, t, y):
         E = net["E"](x)
@@ -95,7 +80,7 @@ class DIGNet(NetworkEstimator):
         G = net["G"](fixed)
         P = Reverse.apply(net["P"](fixed), self.alpha_propensity)
         return (
-            factual(self._heads(net, E), t, y)
+            factual(self._of_three(net, E), t, y)
             + self.alpha_group * wasserstein(G[:, t == 1], G[:, t == 0])
             + propensity_loss(net["propensity"](P)[..., 0], t)
         )
@@ -117,4 +102,4 @@ class Reverse(torch.autograd.Function):
 def propensity_loss(logits, t):
     """Cross-entropy of treatments t (B,) under logits (R, B), either arm counting half; (R,)."""
     loss = binary_cross_entropy_with_logits(logits, t.expand_as(logits), reduction="none")
-    return 0.5 * sum((loss * a).sum(-1) / a.sum().clamp(min=1) for a in (t, 1 - t))
+    return arm_mean(loss, t)

@@ -1,12 +1,15 @@
 """FCCL: every unit is aligned with a counterfactual that a normalising flow makes."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import nn
 from torch.nn.functional import log_softmax, normalize
 
-from experiments.baselines.effects.network import Layers, NetworkEstimator, factual
+from experiments.baselines.effects.network import Layers, NetworkEstimator, factual, heads
 
 
+@dataclass(eq=False, repr=False)
 class FCCL(NetworkEstimator):
     """Counterfactual contrastive learning with normalising flows.
 
@@ -46,33 +49,9 @@ class FCCL(NetworkEstimator):
     True
     """
 
-    def __init__(
-        self,
-        target="ate",
-        gamma=0.1,
-        temperature=0.5,
-        n_couplings=4,
-        hidden=32,
-        epochs=40,
-        learning_rate=1e-2,
-        weight_decay=3e-3,
-        batch_size=256,
-        valid_share=0.1,
-        random_state=0,
-    ):
-        super().__init__(
-            target,
-            hidden,
-            epochs,
-            learning_rate,
-            weight_decay,
-            batch_size,
-            valid_share,
-            random_state,
-        )
-        self.gamma = gamma
-        self.temperature = temperature
-        self.n_couplings = n_couplings
+    gamma: float = 0.1
+    temperature: float = 0.5
+    n_couplings: int = 4
 
     def _modules(self, R, D, generator):
         H = self.hidden
@@ -80,17 +59,13 @@ class FCCL(NetworkEstimator):
             {
                 "z": Layers(R, [D, H, H, H], generator),
                 "flow": Flow(R, H, H, self.n_couplings, generator),
-                "y0": Layers(R, [H, H, 1], generator),
-                "y1": Layers(R, [H, H, 1], generator),
+                "control": Layers(R, [H, H, 1], generator),
+                "treated": Layers(R, [H, H, 1], generator),
             }
         )
 
     def _outcomes(self, net, x):
-        return self._heads(net, net["z"](x))
-
-    def _heads(self, net, z):
-        """Outcomes (2, R, B)."""
-        return torch.stack([net[arm](z)[..., 0] for arm in ("y0", "y1")])
+        return heads(net, net["z"](x))
 
     def _loss(self, net, x, t, y):
         z = net["z"](x)
@@ -99,7 +74,7 @@ class FCCL(NetworkEstimator):
         with torch.no_grad():
             counterfactual = net["flow"].inverse(base, 1 - t)
         return (
-            factual(self._heads(net, z), t, y)
+            factual(heads(net, z), t, y)
             + self.gamma * info_nce(z, counterfactual, self.temperature)
             + negative_log_likelihood(base, log_det)
         )

@@ -6,6 +6,7 @@ every layer is one batched product; the leading axis of every tensor is the repl
 
 import math
 from copy import deepcopy
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn.functional import elu
 
-from experiments.baselines.effects.base import EffectEstimator
+from experiments.baselines.effects.base import EffectEstimator, require_binary
 
 # Of an epoch, at least: a few hundred rows need as many steps as thousands to be fitted.
 MIN_STEPS = 8
@@ -55,8 +56,11 @@ class Layers(nn.Module):
         return x if self.last is None else self.last(x)
 
 
+@dataclass(eq=False, repr=False)
 class NetworkEstimator(EffectEstimator):
     """A network baseline: subclasses make the modules and say what the loss is.
+
+    A data class, and so are its subclasses: each adds its own parameters to these.
 
     Covariates are scaled, and so is the outcome; a tenth of the rows, the same share of either
     arm, stops the training. y may have several columns, replications of the outcome for the same
@@ -80,24 +84,14 @@ class NetworkEstimator(EffectEstimator):
         Seed of the weights, the split and the batches.
     """
 
-    def __init__(
-        self,
-        target="ate",
-        hidden=32,
-        epochs=40,
-        learning_rate=1e-2,
-        weight_decay=3e-3,
-        batch_size=256,
-        valid_share=0.1,
-        random_state=0,
-    ):
-        super().__init__(target, random_state)
-        self.hidden = hidden
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.valid_share = valid_share
+    target: str = "ate"
+    hidden: int = 32
+    epochs: int = 40
+    learning_rate: float = 1e-2
+    weight_decay: float = 3e-3
+    batch_size: int = 256
+    valid_share: float = 0.1
+    random_state: int = 0
 
     def _modules(self, R, D, generator):
         """The networks, as an ``nn.ModuleDict``."""
@@ -119,8 +113,7 @@ class NetworkEstimator(EffectEstimator):
         """A last look at all training rows, before the first step."""
 
     def _fit(self, X, y, t):
-        if set(np.unique(t)) != {0, 1}:
-            raise ValueError(f"{type(self).__name__} needs a binary treatment, of 0 and 1.")
+        require_binary(t, type(self).__name__)
         generator = torch.Generator().manual_seed(self.random_state)
         y = y[:, None] if (single := y.ndim == 1) else y
         x, t_, y_ = (torch.as_tensor(a, dtype=torch.float32) for a in (scaled(X), t, scaled(y).T))
@@ -201,6 +194,21 @@ def train(net, loss, validate, rows, settings, generator):
     net.load_state_dict(kept)
 
 
+def heads(net, z):
+    """Outcomes (2, R, B) without and with treatment at the representations z (R, B, Z)."""
+    return torch.stack([net["control"](z)[..., 0], net["treated"](z)[..., 0]])
+
+
+def seen(mu, t):
+    """Of values (2, R, B), those of the arm that was seen; (R, B)."""
+    return torch.where(t == 1, mu[1], mu[0])
+
+
+def arm_mean(values, t):
+    """Mean of values (R, B), either arm counting half; (R,)."""
+    return 0.5 * sum((values * a).sum(-1) / a.sum().clamp(min=1) for a in (t, 1 - t))
+
+
 def factual(mu, t, y):
     """Squared error of the outcomes that were seen, either arm counting half; (R,).
 
@@ -210,8 +218,7 @@ def factual(mu, t, y):
     t : Tensor of shape (B,)
     y : Tensor of shape (R, B)
     """
-    square = (y - torch.where(t == 1, mu[1], mu[0])) ** 2
-    return 0.5 * sum((square * (t == a)).sum(-1) / (t == a).sum().clamp(min=1) for a in (0, 1))
+    return arm_mean((y - seen(mu, t)) ** 2, t)
 
 
 def squared_distances(a, b):

@@ -1,13 +1,16 @@
 """SITE: CFR's factual loss, with local similarity kept on a few hard pairs of every batch."""
 
+from dataclasses import dataclass
+
 import torch
 from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import normalize, relu
 
-from experiments.baselines.effects.cfr import heads, two_heads
-from experiments.baselines.effects.network import Layers, NetworkEstimator, factual
+from experiments.baselines.effects.cfr import two_heads
+from experiments.baselines.effects.network import Layers, NetworkEstimator, factual, heads
 
 
+@dataclass(eq=False, repr=False)
 class SITE(NetworkEstimator):
     """Similarity-preserving effect estimation (Yao et al., 2018), rebuilt from its description.
 
@@ -28,31 +31,8 @@ class SITE(NetworkEstimator):
         As in ``NetworkEstimator``.
     """
 
-    def __init__(
-        self,
-        target="ate",
-        beta=0.1,
-        gamma=0.1,
-        hidden=32,
-        epochs=40,
-        learning_rate=1e-2,
-        weight_decay=3e-3,
-        batch_size=256,
-        valid_share=0.1,
-        random_state=0,
-    ):
-        super().__init__(
-            target,
-            hidden,
-            epochs,
-            learning_rate,
-            weight_decay,
-            batch_size,
-            valid_share,
-            random_state,
-        )
-        self.beta = beta
-        self.gamma = gamma
+    beta: float = 0.1
+    gamma: float = 0.1
 
     def _modules(self, R, D, generator):
         net = two_heads(R, D, self.hidden, generator)
