@@ -64,7 +64,7 @@ def main(
         name = "_".join([name, *(c.name.replace(", ", "_").replace(" ", "_") for c in columns)])
     runs = pd.concat([run_all(METHODS, columns, n_jobs), tables.limits(columns)])
     folder = out or (Path("results_quick") if quick else tables.RESULTS)
-    note = "A few hundred rows and one or two replications: a look, not a study." if quick else NOTE
+    note = "A few hundred rows and one replication: a look, not a study." if quick else NOTE
     summary = tables.write(name, runs, columns, command, note, folder)
     for table in dict.fromkeys(column.table for column in columns):
         print(f"\n[bold]{tables.TITLES[table]}: MAE[/bold]")

@@ -170,7 +170,7 @@ def small_data_sets(n_rows=300):
     chosen = data_sets(1, 0, (20,), n_rows)
     wanted = {"binary 20", "continuous 20", "IHDP", "Twins", "Jobs"}
     return [
-        replace(data, load=thinned(data.load, n_rows), seeds=data.seeds[: 1 + data.stacked])
+        replace(data, load=thinned(data.load, n_rows), seeds=data.seeds[:1])
         for data in chosen
         if data.name in wanted
     ]

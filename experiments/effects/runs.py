@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import json
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -15,27 +16,35 @@ from rich.progress import Progress, TimeElapsedColumn, TimeRemainingColumn
 from threadpoolctl import threadpool_limits
 
 import ddml_fs
-from experiments.baselines.effects import network
+from experiments import baselines
 
 CACHE = Path(".cache/effects")
-ROOT = Path(__file__).parents[2]
+BASELINES = Path(baselines.__file__).parent
 PACKAGE = Path(ddml_fs.__file__).parent
 
 
 def fingerprint(method, data, n_rows):
     """A hash of a method's settings, of the code behind it and of the size of the data: a cached
     run is reused only by the same method on the same data."""
-    files = {Path(network.__file__)}
-    for kind in type(method).__mro__:
-        file = Path(inspect.getfile(kind)) if kind is not object else ROOT
+    files = set()
+    for kind in type(method).__mro__[:-1]:
+        file = Path(inspect.getfile(kind))
         if PACKAGE in file.parents:
             files.update(PACKAGE.rglob("*.py"))
-        elif ROOT in file.parents and "baselines" in file.parts:
-            files.add(file)
+        elif BASELINES in file.parents:
+            files |= {file, *helpers(inspect.getmodule(kind))}
     digest = hashlib.sha1(repr((sorted(method.get_params().items()), data.name, n_rows)).encode())
     for file in sorted(files):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:10]
+
+
+def helpers(module):
+    """Files of the baselines from which a module takes functions or classes."""
+    parts = [value for value in vars(module).values() if hasattr(value, "__code__")]
+    parts += [value for value in vars(module).values() if inspect.isclass(value)]
+    names = {part.__module__ for part in parts}
+    return {Path(sys.modules[n].__file__) for n in names if n.startswith(baselines.__name__)}
 
 
 def as_row(method, data, seed, effect, truth, interval, seconds=0.0):
