@@ -122,7 +122,7 @@ def effect(
         str, typer.Option(help="partially_linear or interactive.")
     ] = "partially_linear",
     target: Annotated[str, typer.Option(help="ate or att.")] = "ate",
-    nuisance: Annotated[str, typer.Option(help="mlp or rf.")] = "mlp",
+    nuisance: Annotated[str, typer.Option(help="mlp, rf or ridge.")] = "mlp",
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
 ):
     """Estimate the effect of one column of a CSV file on another, given all others."""
@@ -138,8 +138,9 @@ def effect(
         raise typer.BadParameter(str(error)) from None
     console.print(model.summary().to_string())
     console.print("\n" + model.diagnostics().to_string())
-    roles = model.roles_[model.roles_["role"] != "none"]
-    console.print("\n" + roles.round(2).to_string())
+    if nuisance != "ridge":  # which tells no roles
+        roles = model.roles_[model.roles_["role"] != "none"]
+        console.print("\n" + roles.round(2).to_string())
 
 
 @app.command()

@@ -17,6 +17,7 @@ from ddml_fs.engine.nuisance import check_nuisance
 from ddml_fs.engine.objective import OUTCOMES, Weights
 from ddml_fs.engine.plan import plan_problems
 from ddml_fs.engine.run import Settings, cross_fitted, run
+from ddml_fs.engine.smooth import SHRINKAGE
 from ddml_fs.engine.train import Schedule
 from ddml_fs.progress import progress_bar
 from ddml_fs.validation import (
@@ -47,7 +48,8 @@ class DDML(BaseEstimator):
     nuisance : {"mlp", "rf", "ridge"}, estimator or pair of estimators, default="mlp"
         Nuisance models on the latents: the network's own heads, a random forest, or scikit-learn
         estimators for (treatment, outcome). Classifiers serve through ``predict_proba``.
-        "ridge" uses no network: ridge and ridge-logistic regressions on X, in closed form.
+        "ridge" uses no network: ridge and ridge-logistic regressions on X, in closed form, and
+        smooth ones per arm with the interactive score.
     score : {"partially_linear", "interactive", "logistic"}, default="partially_linear"
         Partially linear: one constant effect, any treatment. Interactive: effects may vary with X;
         binary treatments only (AIPW, with outcome models per arm). Logistic: the effect on the
@@ -90,7 +92,10 @@ class DDML(BaseEstimator):
         Penalty of the nuisances, in units of D / n, columns over training rows. As a ridge
         penalty, s is the best one where signal / noise is 1 / s. Networks have none unless it is
         given, and then start from ridge regressions and learn what these miss; ridge nuisances
-        have 20.
+        have 20, the propensity of the interactive score 10.
+    blend : bool, default=True
+        With the interactive score: whether closed forms take the network's place where it does not
+        foretell validation rows clearly better, as with few rows.
     clip : float, default=0.01
         Propensities are kept this far from 0 and 1 (interactive score).
     n_jobs : int, optional
@@ -119,9 +124,8 @@ class DDML(BaseEstimator):
         How much each covariate acts as confounder, on the treatment or on the outcome only; not
         with ridge nuisances, which have no roles.
     network_share_ : Series
-        With the interactive score: the network's mean weight in ``m``, ``mu_0`` and ``mu_1``.
-        Where it does not foretell validation rows clearly better, as with few rows, a
-        ridge-logistic and smooth regressions in closed form take its place.
+        With the interactive score: the network's mean weight in ``m``, ``mu_0`` and ``mu_1``; the
+        rest has a ridge-logistic and smooth regressions in closed form.
     repeats_ : DataFrame
         Effect and standard error of every random split.
     n_features_in_, feature_names_in_
@@ -164,6 +168,7 @@ class DDML(BaseEstimator):
         batch_size="auto",
         valid_share=0.1,
         shrinkage=None,
+        blend=True,
         clip=0.01,
         n_jobs=None,
         device="auto",
@@ -189,6 +194,7 @@ class DDML(BaseEstimator):
         self.batch_size = batch_size
         self.valid_share = valid_share
         self.shrinkage = shrinkage
+        self.blend = blend
         self.clip = clip
         self.n_jobs = n_jobs
         self.device = device
@@ -259,11 +265,6 @@ class DDML(BaseEstimator):
         if self.outcome == "coupled" and self.shrinkage:
             raise ValueError("outcome='coupled' is not for shrunken networks; use 'direct'.")
         ridge = isinstance(self.nuisance, str) and self.nuisance == "ridge"
-        if ridge and self.score == "interactive":
-            raise ValueError(
-                "score='interactive' needs outcome models per arm, which nuisance='ridge' has not; "
-                "use 'mlp' or 'rf'."
-            )
         check_option(self.orthogonality, "orthogonality", ORTHOGONALITY)
         if self.target == "att" and self.score != "interactive":
             raise ValueError(f"target='att' needs score='interactive', got {self.score!r}.")
@@ -284,6 +285,10 @@ class DDML(BaseEstimator):
             check_number(getattr(self, name), name, low, high)
         if self.shrinkage is not None:
             check_number(self.shrinkage, "shrinkage", 0, np.inf)
+        shrinkage = self.shrinkage
+        if shrinkage is None:
+            own = SHRINKAGE if self.score == "interactive" else 20.0
+            shrinkage = own if ridge else 0.0
         base = Settings()
         coupled = self.outcome == "auto" and self.score != "logistic" and not self.shrinkage
         return Settings(
@@ -298,7 +303,8 @@ class DDML(BaseEstimator):
             final=Schedule(self.epochs, self.learning_rate, self.weight_decay),
             slack=self.gate_slack,
             batch_size=self.batch_size,
-            shrinkage=20.0 * ridge if self.shrinkage is None else self.shrinkage,
+            shrinkage=shrinkage,
+            blend=self.blend,
         )
 
     def _plan(self, y, treatment, binary, own):

@@ -28,6 +28,8 @@ def test_effect_of_a_csv_file(tmp_path):
     assert run.exit_code == 0
     assert "ATE" in run.output
     assert "inputs_kept" in run.output
+    command = ["effect", str(path), "--outcome", "y", "--treatment", "t", "--nuisance", "ridge"]
+    assert CliRunner().invoke(app, command).exit_code == 0
     run = CliRunner().invoke(app, ["effect", str(path), "--outcome", "y", "--treatment", "tt"])
     assert run.exit_code == 2
     frame["town"] = "York"

@@ -70,7 +70,7 @@ def test_nuisance_models_on_the_latents(binary_data, nuisance):
     assert abs(model.ate_ - d.theta) < 4 * model.stderr_
 
 
-@pytest.mark.parametrize("nuisance", ["mlp", "rf"])
+@pytest.mark.parametrize("nuisance", ["mlp", "rf", "ridge"])
 def test_interactive_score_when_effects_vary(nuisance):
     X, y, t, att = varying_effects(0, 2000)
     for target, truth in (("ate", 1.0), ("att", att)):

@@ -14,6 +14,8 @@ from experiments.baselines.effects import (
     OLS1,
     OLS2,
     AIPWBoosting,
+    AIPWForest,
+    AIPWPerceptron,
     CausalForest,
     DMLBoosting,
     DMLForest,
@@ -53,6 +55,8 @@ def name(value):
     ("method", "kind"),
     [
         (AIPWBoosting(), "binary"),
+        (AIPWForest(n_folds=2), "binary"),
+        (AIPWPerceptron(), "binary"),
         (BART(n_burn=50, n_draws=50), "binary"),
         (BART(n_burn=50, n_draws=50), "continuous"),
         (CausalForest(n_estimators=100), "binary"),

@@ -151,21 +151,25 @@ def test_fewer_rows_and_the_same_truth():
 
 
 def test_variants_change_one_thing():
+    same = {"score", "random_state", "device"}
     for nuisance in ("mlp", "rf"):
-        both = ablation.variants(nuisance), ablation.variants_of_varying(nuisance)
-        assert all(ablation.WITHOUT_ENCODER in found for found in both)
-        for name, method in (*both[0].items(), *both[1].items()):
-            made = method.make("ate", 0)
-            if isinstance(made, DDML):
-                changed = {
-                    key
-                    for key, value in made.get_params().items()
-                    if value != getattr(DDML(), key)
-                    and key not in ("nuisance", "score", "random_state", "device")
+        for data in (*ablation.SYNTHETIC[nuisance], ablation.ALONE):
+            base = {"nuisance": nuisance} | ({"blend": False} if data == ablation.ALONE else {})
+            for name, method in ablation.variants(nuisance, data).items():
+                made = method.make("ate", 0)
+                if name == ablation.WITHOUT_ENCODER:
+                    assert not isinstance(made, DDML)
+                    continue
+                wanted = DDML().get_params() | base | ablation.CHANGES[name]
+                found = made.get_params()
+                assert {k: v for k, v in found.items() if k not in same} == {
+                    k: v for k, v in wanted.items() if k not in same
                 }
-                assert changed == set(ablation.CHANGES[name]) - (
-                    {"orthogonality"} if "printed, " in name else set()
-                )
+        made = {k: m.make("ate", 0) for k, m in ablation.variants(nuisance, "IHDP").items()}
+        assert made["closed forms alone"].nuisance == "ridge"
+        assert not made["networks alone"].blend
+    columns = ablation.columns({d.name: d for d in data_sets(3, 0)}, "rf")
+    assert [len(data.seeds) for data in columns] == [3, 3, 20, 20]
     made = sensitivity.variants("mlp", varying=True)["λ_dis = 0.001"].make("ate", 0)
     assert (made.lambda_dis, made.score) == (0.001, "interactive")
 

@@ -1,6 +1,7 @@
 """Smooth models in closed form, against slow twins, and when a network is taken instead."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
@@ -120,3 +121,35 @@ def test_many_rows_trust_the_network_and_few_do_not():
     few = np.arange(300)
     model.fit(data.X[few], data.y[few], treatment=data.treatment[few])
     assert model.network_share_["m"] < 0.5
+
+
+def test_ridge_with_the_interactive_score_is_the_closed_forms_alone():
+    data = make_effect_data("binary", n_samples=400, random_state=1)
+    table = np.column_stack([data.treatment, data.X])
+    model = DDML("ridge", score="interactive", random_state=0).fit(table, data.y, treatment=0)
+    alone = DDML("ridge", score="interactive", random_state=0)
+    alone.fit(data.X, data.y, treatment=data.treatment)
+    pd.testing.assert_frame_equal(model.nuisances_, alone.nuisances_)
+    (problem, *_) = alone._plan(data.y, data.treatment, True, data.treatment)
+    fold = problem.fold
+    m, mu = smooth.closed_form(data.X, data.treatment, data.y, fold.train, fold.hold, problem.seed)
+    found = alone.nuisances_.iloc[fold.hold]
+    np.testing.assert_allclose(found["m"], m)
+    np.testing.assert_allclose(found[["mu_0", "mu_1"]].T, mu)
+    np.testing.assert_allclose(found["g"], mu[0] + m * (mu[1] - mu[0]))
+    other = DDML("ridge", score="interactive", shrinkage=100.0, random_state=0)
+    other.fit(data.X, data.y, treatment=data.treatment)
+    assert other.nuisances_["m"].std() < alone.nuisances_["m"].std()
+
+
+def test_without_blend_the_network_stands_alone():
+    data = make_effect_data("binary", n_samples=300, random_state=1)
+    options = {"score": "interactive", "epochs": 3, "random_state": 0}
+    alone, blended = (
+        DDML(blend=blend, **options).fit(data.X, data.y, treatment=data.treatment)
+        for blend in (False, True)
+    )
+    assert (alone.network_share_ == 1).all()
+    assert (blended.network_share_ < 1).all()
+    network = DDML(epochs=3, random_state=0).fit(data.X, data.y, treatment=data.treatment)
+    np.testing.assert_allclose(alone.nuisances_["m"], network.nuisances_["m"])

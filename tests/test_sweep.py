@@ -151,8 +151,6 @@ def test_ridge_has_no_latents(table):
     assert "inputs_kept" not in effect.diagnostics()
     with pytest.raises(AttributeError, match="no latents"):
         effect.represent(X)
-    with pytest.raises(ValueError, match="per arm"):
-        DDML("ridge", score="interactive").fit(X, y, treatment=(X[:, 0] > 0).astype(float))
 
 
 def test_shrunken_networks_learn_what_ridge_misses():

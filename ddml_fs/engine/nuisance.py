@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from ddml_fs.engine.losses import half_log
 from ddml_fs.engine.network import ARMS, HEADS, Heads
-from ddml_fs.engine.smooth import weighed
+from ddml_fs.engine.smooth import average, weighed
 from ddml_fs.engine.stack import vector
 from ddml_fs.engine.train import train
 
@@ -155,7 +155,7 @@ def weigh_arms(stack, hold, valid):
             problem.seed,
         )
         shares.append(share)
-    return Predictions(m, (1 - m) * mu[0] + m * mu[1], mu, np.array(shares))
+    return Predictions(m, average(m, mu), mu, np.array(shares))
 
 
 class ArmObjective:

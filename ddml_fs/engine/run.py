@@ -15,6 +15,7 @@ from ddml_fs.engine.nuisance import fit_nuisances, weigh_arms
 from ddml_fs.engine.objective import Objective, Weights
 from ddml_fs.engine.plan import make_shards
 from ddml_fs.engine.ridge import penalty_for, ridge_base, solve_ridge
+from ddml_fs.engine.smooth import solve_smooth
 from ddml_fs.engine.stack import Stack
 from ddml_fs.engine.train import Schedule, train
 from ddml_fs.progress import Progress
@@ -46,6 +47,8 @@ class Settings:
     shrinkage : float
         Penalty of the nuisances, in units of D / n. A shrunken network starts from ridge
         regressions with this penalty, and learns what they miss.
+    blend : bool
+        Whether networks per arm are weighed against closed forms.
     dtype : torch.dtype
         Of the networks; double precision serves tests.
     """
@@ -59,6 +62,7 @@ class Settings:
     slack: float = 2.5
     batch_size: int | str = "auto"
     shrinkage: float = 0.0
+    blend: bool = True
     dtype: torch.dtype = torch.float32
 
     @property
@@ -97,15 +101,15 @@ class Detail:
         Validation loss of the best epoch.
     encoder : Encoder
         The trained Φ.
-    shares : array of shape (3,), or None
-        The network's weights in m, mu_0 and mu_1, where closed forms stand beside it.
+    shares : array of shape (3,)
+        The network's weights in m, mu_0 and mu_1: below 1 where closed forms stand beside it.
     """
 
     strength: np.ndarray
     keep: np.ndarray
     valid_loss: float
     encoder: Encoder
-    shares: np.ndarray | None = None
+    shares: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -178,8 +182,8 @@ def run(
     """
     if isinstance(nuisance, str) and nuisance == "ridge":
         with one_thread() if X.shape[1] < WIDE else nullcontext():
-            solved = solve_ridge(problems, X, settings.shrinkage, covariates)
-        return [Solution(m, g) for m, g in solved]
+            solve_all = solve_smooth if per_arm else solve_ridge
+            return [Solution(*s) for s in solve_all(problems, X, settings.shrinkage, covariates)]
     X = np.ascontiguousarray(X, dtype=str(settings.dtype).removeprefix("torch."))
     shards = make_shards(problems, X.shape[1], settings.sizes, settings.batch_size, memory)
     store = Checkpoint(
@@ -296,14 +300,14 @@ def solve(stack, settings, nuisance, per_arm=False, detail=True, n_jobs=None, pr
         n_jobs=n_jobs,
         rate=rate,
     )
-    if per_arm:
+    if per_arm and settings.blend:
         hold = weigh_arms(stack, hold, valid)
     if not detail:
         return hold, None
     if strength is None:
         strength = np.zeros((stack.P, stack.D, 3))
         strength[:, narrow.columns] = relative_strength(net.row_norms()).cpu().numpy()
-    shares = [None] * stack.P if hold.shares is None else hold.shares
+    shares = np.ones((stack.P, 3)) if hold.shares is None else hold.shares
     details = [
         Detail(
             strength[i], keep[i].numpy(), float(valid_loss[i]), _encoder(net, narrow, i), shares[i]

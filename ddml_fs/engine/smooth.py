@@ -10,6 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, softmax
 
 from ddml_fs.engine.ridge import logistic_fit, penalty_for, standardised
+from ddml_fs.engine.stack import vector
 
 N_FEATURES = 128  # of the smooth part
 WIDTHS = (0.5, 1.0, 3.0)  # of its kernel, in units of √D
@@ -118,9 +119,9 @@ def by_evidence(F, y, n_linear):
     return w, evidence - 0.5 * (precision @ w**2 + log_det)
 
 
-def propensity(A, T, B):
+def propensity(A, T, B, shrinkage=SHRINKAGE):
     """Ridge-logistic chances of treatment of rows B (n_new, D), fitted on A (n, D) and T (n,)."""
-    intercept, beta = logistic_fit(A, T, penalty_for(SHRINKAGE, A.shape[1], len(A)))
+    intercept, beta = logistic_fit(A, T, penalty_for(shrinkage, A.shape[1], len(A)))
     return expit(intercept + B @ beta)
 
 
@@ -130,7 +131,7 @@ def treatment_losses(T, m):
     return -np.log(np.where(T == 1, m, 1 - m))
 
 
-def closed_form(X, T, Y, rows, new, seed):
+def closed_form(X, T, Y, rows, new, seed, shrinkage=SHRINKAGE):
     """Propensity and outcomes per arm of new rows, fitted on others.
 
     Parameters
@@ -138,6 +139,8 @@ def closed_form(X, T, Y, rows, new, seed):
     X, T, Y : arrays of shape (N, D), (N,), (N,)
     rows, new : int arrays
     seed : int
+    shrinkage : float
+        Of the propensity.
 
     Returns
     -------
@@ -147,7 +150,39 @@ def closed_form(X, T, Y, rows, new, seed):
     A, B, _ = standardised(X, rows, new)
     T, Y = T[rows], Y[rows]
     mu = [Smooth(A[T == a], Y[T == a], seed).predict(B) for a in (0, 1)]
-    return propensity(A, T, B), np.stack(mu)
+    return propensity(A, T, B, shrinkage), np.stack(mu)
+
+
+def solve_smooth(problems, X, shrinkage, covariates=None):
+    """Held-out predictions in closed form, with no network.
+
+    Parameters
+    ----------
+    problems : list of Problem
+    X : array of shape (N, D)
+    shrinkage : float
+        Of the propensity.
+    covariates : bool array of shape (D,), optional
+        The columns that may be covariates; all unless given.
+
+    Yields
+    ------
+    m, g, mu : arrays of shape (n_hold,), (n_hold,), (2, n_hold)
+    """
+    X = np.asarray(X, dtype=np.float64)
+    for problem in problems:
+        use = np.ones(X.shape[1], bool) if covariates is None else np.array(covariates)
+        if not isinstance(problem.treatment, np.ndarray):
+            use[problem.treatment] = False
+        data = X[:, use], vector(problem.treatment, X), problem.outcome
+        rows = problem.fold.train, problem.fold.hold
+        m, mu = closed_form(*data, *rows, problem.seed, shrinkage)
+        yield m, average(m, mu), mu
+
+
+def average(m, mu):
+    """E[Y | X] (n,) from the propensity (n,) and the outcomes per arm (2, n)."""
+    return (1 - m) * mu[0] + m * mu[1]
 
 
 def share_of(first, second):

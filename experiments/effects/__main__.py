@@ -1,13 +1,17 @@
 """``python -m experiments.effects``: the paper's tables; further commands for the rest."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
+import torch
 import typer
+from joblib import Parallel, delayed
 from rich import print
 from rich.progress import track
+from threadpoolctl import threadpool_limits
 
 from experiments.effects import ablation as parts
 from experiments.effects import figures, simulated, tables
@@ -20,7 +24,6 @@ app = typer.Typer(help=__doc__)
 Jobs = Annotated[int, typer.Option(help="Processes, of one thread each.")]
 Seeds = Annotated[int, typer.Option(help="Replications of the synthetic data.")]
 Quick = Annotated[bool, typer.Option(help="A small version of all of it, in two minutes.")]
-PROBED = ("binary 100", "continuous 100", "IHDP")
 TUNING = "Seeds 0 on, on which settings were chosen; the tables have others."
 
 NOTE = (
@@ -32,10 +35,13 @@ NOTE = (
 )
 
 
-def chosen(names, n_seeds, first_seed):
-    """Data sets by name."""
-    by_name = {data.name: data for data in data_sets(n_seeds, first_seed)}
-    return [by_name[name] for name in names]
+def probed(n_seeds):
+    """The three data sets of the figures, with the seeds on which settings were chosen."""
+    by_name = {data.name: data for data in data_sets(n_seeds, 0)}
+    return [
+        replace(by_name[name], seeds=by_name[name].seeds[:n_seeds])
+        for name in ("binary 100", "continuous 100", "IHDP")
+    ]
 
 
 @app.callback(invoke_without_command=True)
@@ -74,6 +80,7 @@ def main(
 
 def study(name, title, methods, columns, n_jobs, command, note):
     """Run variants on data sets and write their MAE; methods are given by data set."""
+    os.environ["PYTHONWARNINGS"] = "ignore"  # of rivals in workers, by the thousand
     runs = pd.concat(run_all(methods(data), [data], n_jobs) for data in columns)
     summary = tables.summarise(runs)
     table = figures.wide(summary, [data.name for data in columns])
@@ -88,23 +95,23 @@ def study(name, title, methods, columns, n_jobs, command, note):
 @app.command()
 def ablation(nuisance: str = "mlp", n_seeds: Seeds = 10, n_jobs: Jobs = 2):
     """Which parts of the method earn their place; table and bars."""
-    columns = chosen([*parts.BINARY, *parts.CONTINUOUS, "IHDP"], n_seeds, 0)
+    columns = parts.columns({data.name: data for data in data_sets(n_seeds, 0)}, nuisance)
 
     def methods(data):
-        make = parts.variants_of_varying if data.name == "IHDP" else parts.variants
-        return make(nuisance)
+        return parts.variants(nuisance, data.name)
 
     name = f"ablation_{nuisance}"
     command = f"python -m experiments.effects ablation --nuisance {nuisance} --n-seeds {n_seeds}"
     title = f"DDML-{nuisance.upper()}, one part changed at a time: MAE"
-    table = study(name, title, methods, columns, n_jobs, command, TUNING)
+    note = f"{TUNING} IHDP: {parts.REPLICATIONS} replications."
+    table = study(name, title, methods, columns, n_jobs, command, note)
     figures.ablation(table, tables.RESULTS, name)
 
 
 @app.command()
 def sensitivity(nuisance: str = "mlp", n_seeds: Seeds = 5, n_jobs: Jobs = 2):
     """The folds K and both weights of the loss; table and curves."""
-    columns = chosen(PROBED, n_seeds, 0)
+    columns = probed(n_seeds)
     name = f"sensitivity_{nuisance}"
     command = f"python -m experiments.effects sensitivity --nuisance {nuisance} --n-seeds {n_seeds}"
     title = f"DDML-{nuisance.upper()}, one setting changed at a time: MAE"
@@ -129,26 +136,30 @@ def tuning(n_seeds: Seeds = 24, n_jobs: Jobs = 2):
 @app.command()
 def roles():
     """What each role's latents know of T and Y: heat maps."""
-    columns = chosen(PROBED, 1, 0)
+    columns = probed(1)
     found = {d.name: figures.probes(d.load(d.seeds[:1])) for d in track(columns)}
     figures.role_probes(found, tables.RESULTS)
 
 
+def left(name, data, seed):
+    """A row of what dependence one method leaves on one replication."""
+    case = data.load((seed,))
+    model = METHODS[name].make("ate", seed)
+    with threadpool_limits(1):
+        torch.set_num_threads(1)
+        model.fit(case.X, case.y, treatment=case.treatment)
+    value = figures.dependence(*(model.residuals_[k].to_numpy() for k in ("v", "e")))
+    return {"data": data.name, "method": name, "seed": seed, "correlation": value}
+
+
 @app.command()
-def residuals(n_seeds: Seeds = 10):
+def residuals(n_seeds: Seeds = 10, n_jobs: Jobs = 2):
     """Dependence that is left between v and u: box plots."""
-    rows = []
+    os.environ["PYTHONWARNINGS"] = "ignore"
     names = ("DML-RF", "DML-MLP", "C-DML", "DDML-RF", "DDML-MLP")
-    for data in chosen(PROBED, n_seeds, 0):
-        for seed in track(data.seeds[:n_seeds], description=data.name):
-            case = data.load((seed,))
-            for name in names:
-                model = METHODS[name].make("ate", seed)
-                model.fit(case.X, case.y, treatment=case.treatment)
-                v, e = (model.residuals_[k].to_numpy() for k in ("v", "e"))
-                value = figures.dependence(v, e)
-                rows.append({"data": data.name, "method": name, "seed": seed, "correlation": value})
-    values = pd.DataFrame(rows)
+    work = [(name, data, seed) for data in probed(n_seeds) for seed in data.seeds for name in names]
+    found = Parallel(n_jobs, return_as="generator")(delayed(left)(*job) for job in work)
+    values = pd.DataFrame(track(found, total=len(work), description="estimates"))
     values.to_csv(tables.RESULTS / "residual_dependence.csv", index=False, float_format="%.4g")
     figures.residual_dependence(values, tables.RESULTS)
 

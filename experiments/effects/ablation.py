@@ -1,9 +1,15 @@
 """Which parts of the method earn their place: one thing changed at a time."""
 
+from dataclasses import replace
+
 from experiments.effects.methods import interactive, partially_linear, rival, rivals
 
-BINARY = ("binary 100", "binary 200")
-CONTINUOUS = ("continuous 100", "continuous 200")
+SYNTHETIC = {
+    "mlp": ("binary 100", "binary 200", "continuous 100", "continuous 200"),
+    "rf": ("binary 100", "continuous 100"),  # forests take six times as long
+}
+REPLICATIONS = 20  # of IHDP
+ALONE = "IHDP, networks alone"
 
 # As the package comes, λ_dis = 0.1 and λ_ort = 0.
 CHANGES = {
@@ -19,24 +25,50 @@ CHANGES = {
     "zero moments, 1": {"lambda_ort": 1.0, "orthogonality": "moments"},
     "outcome head as printed": {"outcome": "direct"},
 }
-# Forests take six times as long: the paper's three parts, and the gates.
 OF_FORESTS = ("as it comes", "without HSIC", "without gates", "zero moments, 1")
-
 WITHOUT_ENCODER = "without encoder"
+PLAIN = {
+    "mlp": (rivals.DMLPerceptron, rivals.AIPWPerceptron),
+    "rf": (rivals.DMLForest, rivals.AIPWForest),
+}
 
 
-def variants(nuisance):
-    """Methods for synthetic data, where the effect is constant."""
-    plain = {"mlp": rivals.DMLPerceptron, "rf": rivals.DMLForest}[nuisance]
-    chosen = CHANGES if nuisance == "mlp" else OF_FORESTS
-    return {name: partially_linear(nuisance, **CHANGES[name]) for name in chosen} | {
-        WITHOUT_ENCODER: rival(plain, continuous=True)
-    }
+def columns(data_sets, nuisance):
+    """The data: synthetic, and IHDP twice, as it comes and with networks alone.
+
+    On IHDP closed forms have nearly all the weight, so that it takes the second column to see
+    what the parts of the network do.
+
+    Parameters
+    ----------
+    data_sets : dict
+        From a name to a DataSet.
+    nuisance : {"mlp", "rf"}
+    """
+    ihdp = replace(data_sets["IHDP"], seeds=data_sets["IHDP"].seeds[:REPLICATIONS])
+    return [*(data_sets[name] for name in SYNTHETIC[nuisance]), ihdp, replace(ihdp, name=ALONE)]
 
 
-def variants_of_varying(nuisance):
-    """Methods for IHDP, where effects vary. Without encoder: boosting per arm on the columns."""
-    chosen = CHANGES if nuisance == "mlp" else OF_FORESTS
-    return {name: interactive(nuisance, **CHANGES[name]) for name in chosen} | {
-        WITHOUT_ENCODER: rival(rivals.AIPWBoosting)
+def variants(nuisance, data):
+    """From names to methods.
+
+    Parameters
+    ----------
+    nuisance : {"mlp", "rf"}
+    data : str
+        Name of the data set: effects vary on IHDP alone.
+    """
+    linear, per_arm = PLAIN[nuisance]
+    if data == "IHDP":
+        return {
+            "as it comes": interactive(nuisance),
+            "networks alone": interactive(nuisance, blend=False),
+            "closed forms alone": interactive("ridge"),
+            WITHOUT_ENCODER: rival(per_arm),
+        }
+    chosen = {name: CHANGES[name] for name in (CHANGES if nuisance == "mlp" else OF_FORESTS)}
+    if data == ALONE:
+        return {name: interactive(nuisance, blend=False, **c) for name, c in chosen.items()}
+    return {name: partially_linear(nuisance, **change) for name, change in chosen.items()} | {
+        WITHOUT_ENCODER: rival(linear, continuous=True)
     }

@@ -71,4 +71,5 @@ METHODS = {
     "DDML-MLP": partially_linear("mlp"),
     "DDML-RF, interactive": interactive("rf"),
     "DDML-MLP, interactive": interactive("mlp"),
+    "DDML-ridge, interactive": interactive("ridge"),
 }

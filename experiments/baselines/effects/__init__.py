@@ -7,7 +7,12 @@ from experiments.baselines.effects.cdml import CDML
 from experiments.baselines.effects.cfr import CFR
 from experiments.baselines.effects.dercfr import DeRCFR
 from experiments.baselines.effects.dignet import DIGNet
-from experiments.baselines.effects.dml import DMLForest, DMLPerceptron
+from experiments.baselines.effects.dml import (
+    AIPWForest,
+    AIPWPerceptron,
+    DMLForest,
+    DMLPerceptron,
+)
 from experiments.baselines.effects.fccl import FCCL
 from experiments.baselines.effects.forest import CausalForest
 from experiments.baselines.effects.neighbours import KNN
@@ -25,6 +30,8 @@ __all__ = [
     "OLS2",
     "SITE",
     "AIPWBoosting",
+    "AIPWForest",
+    "AIPWPerceptron",
     "CausalForest",
     "DIGNet",
     "DMLBoosting",

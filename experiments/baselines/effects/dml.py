@@ -1,17 +1,18 @@
-"""DML-RF and DML-MLP: plain DML, by DoubleML, with forests or perceptrons."""
+"""DML-RF and DML-MLP, and AIPW with the same: plain DML, by DoubleML."""
 
 import warnings
 
 import pandas as pd
-from doubleml import DoubleMLData, DoubleMLPLR
+from doubleml import DoubleMLData, DoubleMLIRM, DoubleMLPLR
+from doubleml.utils import PSProcessorConfig
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from experiments.baselines.effects.base import EffectEstimator, is_binary
+from experiments.baselines.effects.base import EffectEstimator, is_binary, require_binary
 
 
 def partially_linear_dml(X, y, treatment, model_y, model_t, n_folds=5, random_state=None):
@@ -63,24 +64,91 @@ class PartiallyLinearDML(EffectEstimator):
         self.residuals_ = pd.DataFrame({"v": t - m, "e": y - g})
 
 
-class DMLForest(PartiallyLinearDML):
-    """Partially linear DML with random forests of 100 trees for both nuisances."""
+class InteractiveDML(EffectEstimator):
+    """Augmented inverse-propensity weighting; a subclass gives the models of the nuisances.
+
+    One regression for each arm, a classifier for the propensity. The treatment must be binary.
+
+    Parameters
+    ----------
+    target : {"ate", "att"}, default="ate"
+    random_state : int, default=0
+        Seed of the split and of the models.
+    n_folds : int, default=5
+        Folds of the cross-fitting; each has the same share of treated rows.
+    clip : float, default=0.01
+        Propensities are kept this far from 0 and 1.
+    """
+
+    def __init__(self, target="ate", random_state=0, n_folds=5, clip=0.01):
+        super().__init__(target, random_state)
+        self.n_folds = n_folds
+        self.clip = clip
 
     def _models(self):
-        options = {"min_samples_leaf": 5, "n_jobs": 1, "random_state": self.random_state}
-        return RandomForestRegressor(**options), RandomForestClassifier(**options)
+        """A regressor and a classifier."""
+        raise NotImplementedError
+
+    def _fit(self, X, y, t):
+        require_binary(t, "AIPW")
+        model = DoubleMLIRM(
+            DoubleMLData.from_arrays(X, y, t),
+            *self._models(),
+            n_folds=self.n_folds,
+            score={"ate": "ATE", "att": "ATTE"}[self.target],
+            ps_processor_config=PSProcessorConfig(clipping_threshold=self.clip),
+            draw_sample_splitting=False,
+        )
+        folds = StratifiedKFold(self.n_folds, shuffle=True, random_state=self.random_state)
+        model.set_sample_splitting([list(folds.split(X, t))])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit()
+        self.effect_, self.stderr_ = float(model.coef[0]), float(model.se[0])
+
+
+def forests(random_state):
+    """A regressor and a classifier of 100 trees."""
+    options = {"min_samples_leaf": 5, "n_jobs": 1, "random_state": random_state}
+    return RandomForestRegressor(**options), RandomForestClassifier(**options)
+
+
+def perceptrons(random_state):
+    """A regressor and a classifier of 64 and 32 units."""
+    options = {
+        "hidden_layer_sizes": (64, 32),
+        "batch_size": 64,
+        "early_stopping": True,
+        "max_iter": 200,
+        "random_state": random_state,
+    }
+    kinds = (MLPRegressor, MLPClassifier)
+    return tuple(make_pipeline(StandardScaler(), kind(**options)) for kind in kinds)
+
+
+class DMLForest(PartiallyLinearDML):
+    """Partially linear DML with random forests for both nuisances."""
+
+    def _models(self):
+        return forests(self.random_state)
 
 
 class DMLPerceptron(PartiallyLinearDML):
-    """Partially linear DML with scikit-learn's perceptrons (64 and 32 units) for both nuisances."""
+    """Partially linear DML with scikit-learn's perceptrons for both nuisances."""
 
     def _models(self):
-        options = {
-            "hidden_layer_sizes": (64, 32),
-            "batch_size": 64,
-            "early_stopping": True,
-            "max_iter": 200,
-            "random_state": self.random_state,
-        }
-        kinds = (MLPRegressor, MLPClassifier)
-        return tuple(make_pipeline(StandardScaler(), kind(**options)) for kind in kinds)
+        return perceptrons(self.random_state)
+
+
+class AIPWForest(InteractiveDML):
+    """AIPW with random forests for the propensity and for each arm."""
+
+    def _models(self):
+        return forests(self.random_state)
+
+
+class AIPWPerceptron(InteractiveDML):
+    """AIPW with scikit-learn's perceptrons for the propensity and for each arm."""
+
+    def _models(self):
+        return perceptrons(self.random_state)
