@@ -213,6 +213,14 @@ def test_simulated_outcomes_have_the_effects_they_claim():
     assert line[1][0] < 1e-15 * 4000  # the first kind is linear
 
 
+def test_notes_speak_of_the_data_at_hand():
+    every = {data.name: data for data in data_sets(2)}
+    note = command.note_on([every["binary 20"], every["Jobs"], every["Jobs, splits"]])
+    assert "seeds 100 to 101" in note
+    assert note.count("Jobs:") == 1
+    assert "Twins" not in note
+
+
 def test_command_writes_the_tables_of_the_data_it_is_asked_for(
     columns, methods, monkeypatch, tmp_path
 ):

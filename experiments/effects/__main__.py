@@ -26,13 +26,26 @@ Seeds = Annotated[int, typer.Option(help="Replications of the synthetic data.")]
 Quick = Annotated[bool, typer.Option(help="A small version of all of it, in two minutes.")]
 TUNING = "Seeds 0 on, on which settings were chosen; the tables have others."
 
-NOTE = (
-    "Synthetic data of seeds 100 on; all settings were chosen on seeds 0 to 19 and, for the "
-    "interactive score, on outcomes simulated for the covariates of IHDP (`tuned.md`). IHDP: 100 "
-    "replications. Twins: with the treatments of the file, and drawn ten times. Jobs: all units, "
-    "and the training rows of ten splits. **Best** and *second best* of a column are marked. The "
-    "last of our rows has the true nuisance functions; what is not known is fitted."
+SMALL = "A few hundred rows and one replication: a look, not a study."
+NOTES = {
+    "IHDP": "IHDP: the interactive score was tuned on outcomes simulated for its covariates.",
+    "Twins": "Twins: with the treatments of the file, and drawn ten times.",
+    "Jobs": "Jobs: all units, and the training rows of ten splits.",
+}
+MARKS = (
+    "`tuned.md` says what was tuned. **Best** and *second best* of a column are marked. The last of "
+    "our rows has the true nuisance functions; what is not known is fitted."
 )
+
+
+def note_on(columns):
+    """What to know of these data sets."""
+    notes = []
+    if drawn := [seed for c in columns if c.table != "III" for seed in c.seeds]:
+        seeds = f"seeds {min(drawn)} to {max(drawn)}"
+        notes.append(f"Synthetic data: {seeds}; all settings were chosen on seeds 0 to 19.")
+    real = dict.fromkeys(c.name.split(",")[0] for c in columns if c.table == "III")
+    return " ".join([*notes, *(NOTES[name] for name in real), MARKS])
 
 
 def probed(n_seeds):
@@ -70,7 +83,7 @@ def main(
         name = "_".join([name, *(c.name.replace(", ", "_").replace(" ", "_") for c in columns)])
     runs = pd.concat([run_all(METHODS, columns, n_jobs), tables.limits(columns)])
     folder = out or (Path("results_quick") if quick else tables.RESULTS)
-    note = "A few hundred rows and one replication: a look, not a study." if quick else NOTE
+    note = SMALL if quick else note_on(columns)
     summary = tables.write(name, runs, columns, command, note, folder)
     for table in dict.fromkeys(column.table for column in columns):
         print(f"\n[bold]{tables.TITLES[table]}: MAE[/bold]")
