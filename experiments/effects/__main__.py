@@ -33,8 +33,8 @@ NOTES = {
     "Jobs": "Jobs: all units, and the training rows of ten splits.",
 }
 MARKS = (
-    "`tuned.md` says what was tuned. **Best** and *second best* of a column are marked. The last of "
-    "our rows has the true nuisance functions; what is not known is fitted."
+    "`tuned.md` says what was tuned. **Best** and *second best* of a column are marked. The last "
+    "of our rows has the true nuisance functions; what is not known is fitted."
 )
 
 
