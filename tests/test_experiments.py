@@ -59,14 +59,14 @@ def test_every_run_is_made_once_and_read_again(columns, methods, tmp_path):
     assert table.loc[table["seed"] == 1, "covered"].eq(1).all()
     assert table.loc[table["seed"] == 3, "covered"].eq(0).all()
     files = {f: f.stat().st_mtime_ns for f in tmp_path.iterdir()}
-    assert len(files) == 12
+    assert len(files) == 7  # both names stand for the same estimator, and share its runs
     pd.testing.assert_frame_equal(table, runs.run_all(methods, columns, n_jobs=1))
     assert files == {f: f.stat().st_mtime_ns for f in tmp_path.iterdir()}
 
 
 def test_an_interrupted_stack_makes_only_what_is_missing(columns, methods, tmp_path):
     runs.run_all(methods, columns, n_jobs=1)
-    (lost,) = tmp_path.glob(f"stacked-{STACKED}-2-*.json")
+    (lost,) = tmp_path.glob(f"Mean-{STACKED}-2-*.json")
     lost.unlink()
     table = runs.run_all(methods, columns, n_jobs=1)
     assert len(table) == 12
@@ -178,9 +178,12 @@ def test_dependence_sees_what_the_nuisances_left():
     """Clean residuals leave noise alone; means that are not zero leave a correlation."""
     rng = np.random.default_rng(0)
     v, z = rng.standard_normal((2, 5000))
-    assert figures.dependence(v, 2 * v + z) < 3 / np.sqrt(1000)  # five folds of 1000 rows
+    clean = figures.dependence(v, 2 * v + z)
+    assert clean.shape == (5,)
+    assert clean.max() < 3.5 / np.sqrt(1000)  # five folds of 1000 rows
     # θ without intercept is E[(v + 1)(2v − 2)] / E[(v + 1)²] = 0, so u = e.
-    assert figures.dependence(v + 1, 2 * v + z - 2) == pytest.approx(np.sqrt(4 / 5), abs=0.05)
+    left = figures.dependence(v + 1, 2 * v + z - 2).mean()
+    assert left == pytest.approx(np.sqrt(4 / 5), abs=0.05)
 
 
 def test_probes_tell_the_roles_apart():

@@ -24,7 +24,7 @@ app = typer.Typer(help=__doc__)
 Jobs = Annotated[int, typer.Option(help="Processes, of one thread each.")]
 Seeds = Annotated[int, typer.Option(help="Replications of the synthetic data.")]
 Quick = Annotated[bool, typer.Option(help="A small version of all of it, in two minutes.")]
-TUNING = "Seeds 0 on, on which settings were chosen; the tables have others."
+FRESH = "The tables' replications, which chose no setting."
 
 SMALL = "A few hundred rows and one replication: a look, not a study."
 NOTES = {
@@ -49,8 +49,8 @@ def note_on(columns):
 
 
 def probed(n_seeds):
-    """The three data sets of the figures, with the seeds on which settings were chosen."""
-    by_name = {data.name: data for data in data_sets(n_seeds, 0)}
+    """The three data sets of the figures."""
+    by_name = {data.name: data for data in data_sets(n_seeds)}
     return [
         replace(by_name[name], seeds=by_name[name].seeds[:n_seeds])
         for name in ("binary 100", "continuous 100", "IHDP")
@@ -108,7 +108,7 @@ def study(name, title, methods, columns, n_jobs, command, note):
 @app.command()
 def ablation(nuisance: str = "mlp", n_seeds: Seeds = 10, n_jobs: Jobs = 2):
     """Which parts of the method earn their place; table and bars."""
-    columns = parts.columns({data.name: data for data in data_sets(n_seeds, 0)}, nuisance)
+    columns = parts.columns({data.name: data for data in data_sets(n_seeds)}, nuisance)
 
     def methods(data):
         return parts.variants(nuisance, data.name)
@@ -116,7 +116,7 @@ def ablation(nuisance: str = "mlp", n_seeds: Seeds = 10, n_jobs: Jobs = 2):
     name = f"ablation_{nuisance}"
     command = f"python -m experiments.effects ablation --nuisance {nuisance} --n-seeds {n_seeds}"
     title = f"DDML-{nuisance.upper()}, one part changed at a time: MAE"
-    note = f"{TUNING} IHDP: {parts.REPLICATIONS} replications."
+    note = f"{FRESH} IHDP: {parts.REPLICATIONS} of them."
     table = study(name, title, methods, columns, n_jobs, command, note)
     figures.ablation(table, tables.RESULTS, name)
 
@@ -132,7 +132,7 @@ def sensitivity(nuisance: str = "mlp", n_seeds: Seeds = 5, n_jobs: Jobs = 2):
     def methods(data):
         return settings.variants(nuisance, data.name == "IHDP")
 
-    table = study(name, title, methods, columns, n_jobs, command, TUNING)
+    table = study(name, title, methods, columns, n_jobs, command, FRESH)
     figures.sensitivity(table, tables.RESULTS, name)
 
 
@@ -155,24 +155,25 @@ def roles():
 
 
 def left(name, data, seed):
-    """A row of what dependence one method leaves on one replication."""
+    """Rows of what dependence one method leaves on one replication, a fold each."""
     case = data.load((seed,))
     model = METHODS[name].make("ate", seed)
     with threadpool_limits(1):
         torch.set_num_threads(1)
         model.fit(case.X, case.y, treatment=case.treatment)
-    value = figures.dependence(*(model.residuals_[k].to_numpy() for k in ("v", "e")))
-    return {"data": data.name, "method": name, "seed": seed, "correlation": value}
+    values = figures.dependence(*(model.residuals_[k].to_numpy() for k in ("v", "e")))
+    return [{"data": data.name, "method": name, "seed": seed, "correlation": x} for x in values]
 
 
 @app.command()
-def residuals(n_seeds: Seeds = 10, n_jobs: Jobs = 2):
+def residuals(n_seeds: Seeds = 3, n_jobs: Jobs = 2):
     """Dependence that is left between v and u: box plots."""
     os.environ["PYTHONWARNINGS"] = "ignore"
     names = ("DML-RF", "DML-MLP", "C-DML", "DDML-RF", "DDML-MLP")
     work = [(name, data, seed) for data in probed(n_seeds) for seed in data.seeds for name in names]
     found = Parallel(n_jobs, return_as="generator")(delayed(left)(*job) for job in work)
-    values = pd.DataFrame(track(found, total=len(work), description="estimates"))
+    rows = track(found, total=len(work), description="estimates")
+    values = pd.DataFrame(row for some in rows for row in some)
     values.to_csv(tables.RESULTS / "residual_dependence.csv", index=False, float_format="%.4g")
     figures.residual_dependence(values, tables.RESULTS)
 

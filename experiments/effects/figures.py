@@ -58,7 +58,7 @@ def probes(case, seed=0):
 
 
 def dependence(v, e, seed=0, n_folds=5):
-    """|corr(v, u)| of rows whose u = e − θv has θ from the other rows; mean over folds.
+    """|corr(v, u)| in folds whose u = e − θv has θ from the other rows, (n_folds,).
 
     With θ from the same rows the product of v and u is zero whatever the nuisances are.
     """
@@ -66,7 +66,7 @@ def dependence(v, e, seed=0, n_folds=5):
     for others, rows in KFold(n_folds, shuffle=True, random_state=seed).split(v):
         u = e[rows] - partially_linear(v[others], e[others]).theta * v[rows]
         values.append(abs(np.corrcoef(v[rows], u)[0, 1]))
-    return float(np.mean(values))
+    return np.array(values)
 
 
 def role_probes(tables, folder):
@@ -126,7 +126,7 @@ def residual_dependence(values, folder):
     figure, axes = plt.subplots(1, len(names), figsize=(3.6 * len(names), 3.4))
     for axis, name in zip(np.atleast_1d(axes), names, strict=True):
         part = values[values["data"] == name]
-        groups = {m: g["correlation"].abs() for m, g in part.groupby("method", sort=False)}
+        groups = {m: g["correlation"] for m, g in part.groupby("method", sort=False)}
         boxes(axis, groups, "|corr(v, u)|")
         axis.set_title(name)
     figure.tight_layout()

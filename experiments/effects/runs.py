@@ -62,13 +62,11 @@ def as_row(method, data, seed, effect, truth, interval, seconds=0.0):
     }
 
 
-def fit(name, method, data, seeds, paths):
+def fit(method, data, seeds, paths):
     """Fit a method on one replication or on a stack of them, and write a row for each.
 
     Parameters
     ----------
-    name : str
-        The method's name.
     method : estimator
         With ``fit(X, y, treatment=t)``, ``effect_`` and ``conf_int``.
     data : DataSet
@@ -86,7 +84,8 @@ def fit(name, method, data, seeds, paths):
     columns = (method.effect_, case.truth, *method.conf_int())
     values = np.stack(np.broadcast_arrays(*map(np.atleast_1d, columns)), 1)  # (R, 4)
     for seed, path, (effect, truth, *interval) in zip(seeds, paths, values, strict=True):
-        path.write_text(json.dumps(as_row(name, data.name, seed, effect, truth, interval, seconds)))
+        row = as_row(type(method).__name__, data.name, seed, effect, truth, interval, seconds)
+        path.write_text(json.dumps(row))
     return len(seeds)
 
 
@@ -102,7 +101,7 @@ def run_all(methods, data_sets, n_jobs=2):
         Workers; each computes with one thread.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
-    work, files = [], []
+    work, files = {}, []
     for data in data_sets:
         first = data.load(data.seeds[:1])
         for name, method in methods.items():
@@ -110,21 +109,24 @@ def run_all(methods, data_sets, n_jobs=2):
                 continue
             # Marks are taken before the work begins: the code on disk may change meanwhile.
             made = {s: method.make(first.target, s) for s in data.seeds}
+            # A run is kept under its estimator, not its name: studies share what they share.
+            kind = type(made[data.seeds[0]]).__name__
             paths = {
-                s: CACHE / f"{name}-{data.name}-{s}-{fingerprint(m, data, len(first.y))}.json"
+                s: CACHE / f"{kind}-{data.name}-{s}-{fingerprint(m, data, len(first.y))}.json"
                 for s, m in made.items()
             }
-            files += paths.values()
+            files += [(name, path) for path in paths.values()]
             left = tuple(s for s in data.seeds if not paths[s].exists())
             if method.stacked and data.stacked and left:
-                work.append((name, made[data.seeds[0]], data, left, [paths[s] for s in left]))
+                first_path, *_ = of_left = [paths[s] for s in left]
+                work[first_path] = made[data.seeds[0]], data, left, of_left
             else:
-                work += [(name, made[s], data, (s,), [paths[s]]) for s in left]
+                work |= {paths[s]: (made[s], data, (s,), [paths[s]]) for s in left}
     columns = (*Progress.get_default_columns()[:-1], TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns) as progress:
         bar = progress.add_task("runs", total=len(files))
-        progress.advance(bar, len(files) - sum(len(job[3]) for job in work))
+        progress.advance(bar, len(files) - sum(len(job[2]) for job in work.values()))
         parallel = Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
-        for n in parallel(delayed(fit)(*job) for job in work):
+        for n in parallel(delayed(fit)(*job) for job in work.values()):
             progress.advance(bar, n)
-    return pd.DataFrame([json.loads(path.read_text()) for path in files])
+    return pd.DataFrame([json.loads(path.read_text()) | {"method": name} for name, path in files])
