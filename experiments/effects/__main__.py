@@ -48,13 +48,11 @@ def note_on(columns):
     return " ".join([*notes, *(NOTES[name] for name in real), MARKS])
 
 
-def probed(n_seeds):
-    """The three data sets of the figures."""
+def probed(n_seeds, n_ihdp):
+    """The three data sets of the figures, with so many replications."""
     by_name = {data.name: data for data in data_sets(n_seeds)}
-    return [
-        replace(by_name[name], seeds=by_name[name].seeds[:n_seeds])
-        for name in ("binary 100", "continuous 100", "IHDP")
-    ]
+    names = {"binary 100": n_seeds, "continuous 100": n_seeds, "IHDP": n_ihdp}
+    return [replace(by_name[name], seeds=by_name[name].seeds[:n]) for name, n in names.items()]
 
 
 @app.callback(invoke_without_command=True)
@@ -124,7 +122,7 @@ def ablation(nuisance: str = "mlp", n_seeds: Seeds = 10, n_jobs: Jobs = 2):
 @app.command()
 def sensitivity(nuisance: str = "mlp", n_seeds: Seeds = 5, n_jobs: Jobs = 2):
     """The folds K and both weights of the loss; table and curves."""
-    columns = probed(n_seeds)
+    columns = probed(n_seeds, 2 * n_seeds)
     name = f"sensitivity_{nuisance}"
     command = f"python -m experiments.effects sensitivity --nuisance {nuisance} --n-seeds {n_seeds}"
     title = f"DDML-{nuisance.upper()}, one setting changed at a time: MAE"
@@ -132,7 +130,8 @@ def sensitivity(nuisance: str = "mlp", n_seeds: Seeds = 5, n_jobs: Jobs = 2):
     def methods(data):
         return settings.variants(nuisance, data.name == "IHDP")
 
-    table = study(name, title, methods, columns, n_jobs, command, FRESH)
+    note = f"{FRESH} IHDP: {2 * n_seeds} of them."
+    table = study(name, title, methods, columns, n_jobs, command, note)
     figures.sensitivity(table, tables.RESULTS, name)
 
 
@@ -149,7 +148,7 @@ def tuning(n_seeds: Seeds = 24, n_jobs: Jobs = 2):
 @app.command()
 def roles():
     """What each role's latents know of T and Y: heat maps."""
-    columns = probed(1)
+    columns = probed(1, 1)
     found = {d.name: figures.probes(d.load(d.seeds[:1])) for d in track(columns)}
     figures.role_probes(found, tables.RESULTS)
 
@@ -170,7 +169,8 @@ def residuals(n_seeds: Seeds = 3, n_jobs: Jobs = 2):
     """Dependence that is left between v and u: box plots."""
     os.environ["PYTHONWARNINGS"] = "ignore"
     names = ("DML-RF", "DML-MLP", "C-DML", "DDML-RF", "DDML-MLP")
-    work = [(name, data, seed) for data in probed(n_seeds) for seed in data.seeds for name in names]
+    columns = probed(n_seeds, n_seeds)
+    work = [(name, data, seed) for data in columns for seed in data.seeds for name in names]
     found = Parallel(n_jobs, return_as="generator")(delayed(left)(*job) for job in work)
     rows = track(found, total=len(work), description="estimates")
     values = pd.DataFrame(row for some in rows for row in some)
