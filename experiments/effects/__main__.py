@@ -139,7 +139,8 @@ def sensitivity(nuisance: str = "mlp", n_seeds: Seeds = 5, n_jobs: Jobs = 2):
 def tuning(n_seeds: Seeds = 24, n_jobs: Jobs = 2):
     """The interactive score on outcomes simulated for IHDP, on which it was tuned."""
     column = simulated.data_set(n_seeds)
-    names = ("OLS-2", "AIPW-HGB", "DDML-RF, interactive", "DDML-MLP, interactive")
+    ours = [name for name in METHODS if name.endswith("interactive")]
+    names = ("OLS-2", "AIPW-HGB", *ours)
     runs = run_all({name: METHODS[name] for name in names}, [column], n_jobs)
     summary = tables.summarise(pd.concat([runs, tables.limits([column])]))
     print(summary.to_string(index=False, float_format="{:.4f}".format))
