@@ -105,7 +105,7 @@ def study(name, title, methods, columns, n_jobs, command, note):
 
 @app.command()
 def ablation(nuisance: str = "mlp", n_seeds: Seeds = 10, n_jobs: Jobs = 2):
-    """Which parts of the method earn their place; table and bars."""
+    """Which parts of the method earn their place; table and dots."""
     columns = parts.columns({data.name: data for data in data_sets(n_seeds)}, nuisance)
 
     def methods(data):

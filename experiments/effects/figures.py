@@ -146,21 +146,23 @@ def bias(runs, methods, folder, data="IHDP"):
 
 
 def ablation(table, folder, name):
-    """Bars of the MAE, a panel a data set, a bar a variant.
+    """Dots of the MAE, a panel a data set, a line a variant.
 
     Parameters
     ----------
     table : DataFrame
         Variants × data sets.
     """
-    figure, axes = plt.subplots(1, table.shape[1], figsize=(2.6 * table.shape[1], 3.8), sharey=True)
+    size = 2 * table.shape[1] + 2, 0.28 * len(table) + 1
+    figure, axes = plt.subplots(1, table.shape[1], figsize=size, sharex=True, sharey=True)
     rows = np.arange(len(table))
     for axis, column in zip(np.atleast_1d(axes), table, strict=True):
-        axis.barh(rows, table[column], color="#c0392b", alpha=0.7)
+        axis.plot(table[column], rows, "o", color=COLOURS["DDML"])
         axis.axvline(table[column].iloc[0], color="black", linewidth=0.8)
         axis.set_yticks(rows, table.index)
         axis.set_xscale("log")
-        axis.set_title(column)
+        axis.grid(axis="y", alpha=0.3)
+        axis.set_title(column, fontsize=10)
     np.atleast_1d(axes)[0].invert_yaxis()
     figure.supxlabel("MAE")
     figure.tight_layout()
