@@ -6,25 +6,23 @@ from pathlib import Path
 from typing import Annotated
 
 import pandas as pd
-import torch
 import typer
 from joblib import Parallel, delayed
 from rich import print
 from rich.progress import track
-from threadpoolctl import threadpool_limits
 
 from experiments.effects import ablation as parts
 from experiments.effects import figures, simulated, tables
 from experiments.effects import sensitivity as settings
 from experiments.effects.data import data_sets, small_data_sets
 from experiments.effects.methods import METHODS
-from experiments.effects.runs import run_all
+from experiments.effects.runs import fit_quietly, run_all
 
 app = typer.Typer(help=__doc__)
 Jobs = Annotated[int, typer.Option(help="Processes, of one thread each.")]
 Seeds = Annotated[int, typer.Option(help="Replications of the synthetic data.")]
 Quick = Annotated[bool, typer.Option(help="A small version of all of it, in two minutes.")]
-FRESH = "The tables' replications, which chose no setting."
+FRESH = "The tables' replications; `tuned.md` says what had been seen of them."
 
 SMALL = "A few hundred rows and one replication: a look, not a study."
 NOTES = {
@@ -65,9 +63,9 @@ def main(
     out: Annotated[Path | None, typer.Option(help="Folder of the results.")] = None,
 ):
     """Tables I to III: every method on every data set. Runs that are done are not done again."""
+    os.environ["PYTHONWARNINGS"] = "ignore"  # of rivals in workers, by the thousand
     if context.invoked_subcommand is not None:
         return
-    os.environ["PYTHONWARNINGS"] = "ignore"  # of rivals in workers, by the thousand
     columns = small_data_sets() if quick else data_sets(n_seeds)
     command = "python -m experiments.effects"
     command += " --quick" if quick else f" --n-seeds {n_seeds}" if n_seeds != 10 else ""
@@ -91,7 +89,6 @@ def main(
 
 def study(name, title, methods, columns, n_jobs, command, note):
     """Run variants on data sets and write their MAE; methods are given by data set."""
-    os.environ["PYTHONWARNINGS"] = "ignore"  # of rivals in workers, by the thousand
     runs = pd.concat(run_all(methods(data), [data], n_jobs) for data in columns)
     summary = tables.summarise(runs)
     table = figures.wide(summary, [data.name for data in columns])
@@ -157,10 +154,7 @@ def roles():
 def left(name, data, seed):
     """Rows of what dependence one method leaves on one replication, a fold each."""
     case = data.load((seed,))
-    model = METHODS[name].make("ate", seed)
-    with threadpool_limits(1):
-        torch.set_num_threads(1)
-        model.fit(case.X, case.y, treatment=case.treatment)
+    model = fit_quietly(METHODS[name].make("ate", seed), case)
     values = figures.dependence(*(model.residuals_[k].to_numpy() for k in ("v", "e")))
     return [{"data": data.name, "method": name, "seed": seed, "correlation": x} for x in values]
 
@@ -168,7 +162,6 @@ def left(name, data, seed):
 @app.command()
 def residuals(n_seeds: Seeds = 3, n_jobs: Jobs = 2):
     """Dependence that is left between v and u: box plots."""
-    os.environ["PYTHONWARNINGS"] = "ignore"
     names = ("DML-RF", "DML-MLP", "C-DML", "DDML-RF", "DDML-MLP")
     columns = probed(n_seeds, n_seeds)
     work = [(name, data, seed) for data in columns for seed in data.seeds for name in names]

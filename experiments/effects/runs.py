@@ -62,6 +62,14 @@ def as_row(method, data, seed, effect, truth, interval, seconds=0.0):
     }
 
 
+def fit_quietly(method, case):
+    """Fit a method on a case in one thread."""
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of rivals that stop early, by the thousand
+        torch.set_num_threads(1)
+        return method.fit(case.X, case.y, treatment=case.treatment)
+
+
 def fit(method, data, seeds, paths):
     """Fit a method on one replication or on a stack of them, and write a row for each.
 
@@ -76,10 +84,7 @@ def fit(method, data, seeds, paths):
     """
     case = data.load(seeds)
     start = time.perf_counter()
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of rivals that stop early, by the thousand
-        torch.set_num_threads(1)
-        method.fit(case.X, case.y, treatment=case.treatment)
+    fit_quietly(method, case)
     seconds = (time.perf_counter() - start) / len(seeds)
     columns = (method.effect_, case.truth, *method.conf_int())
     values = np.stack(np.broadcast_arrays(*map(np.atleast_1d, columns)), 1)  # (R, 4)
@@ -118,8 +123,8 @@ def run_all(methods, data_sets, n_jobs=2):
             files += [(name, path) for path in paths.values()]
             left = tuple(s for s in data.seeds if not paths[s].exists())
             if method.stacked and data.stacked and left:
-                first_path, *_ = of_left = [paths[s] for s in left]
-                work[first_path] = made[data.seeds[0]], data, left, of_left
+                of_left = [paths[s] for s in left]
+                work[of_left[0]] = made[data.seeds[0]], data, left, of_left
             else:
                 work |= {paths[s]: (made[s], data, (s,), [paths[s]]) for s in left}
     columns = (*Progress.get_default_columns()[:-1], TimeElapsedColumn(), TimeRemainingColumn())

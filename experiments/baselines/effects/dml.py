@@ -12,6 +12,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ddml_fs.engine.losses import residuals
 from experiments.baselines.effects.base import EffectEstimator, is_binary, require_binary
 
 
@@ -24,10 +25,8 @@ def partially_linear_dml(X, y, treatment, model_y, model_t, n_folds=5, random_st
     return model.fit()
 
 
-class PartiallyLinearDML(EffectEstimator):
-    """Residual on residual, cross-fitted; a subclass gives the models of the two nuisances.
-
-    The effect is taken to be constant, so that it is the same for both targets.
+class CrossFittedDML(EffectEstimator):
+    """DML by DoubleML, cross-fitted; a subclass gives the score, its own the models.
 
     Parameters
     ----------
@@ -36,11 +35,6 @@ class PartiallyLinearDML(EffectEstimator):
         Seed of the split and of the models.
     n_folds : int, default=5
         Folds of the cross-fitting.
-
-    Attributes
-    ----------
-    residuals_ : DataFrame
-        Held-out residuals ``v`` of the treatment and ``e`` of the outcome.
     """
 
     def __init__(self, target="ate", random_state=0, n_folds=5):
@@ -51,45 +45,55 @@ class PartiallyLinearDML(EffectEstimator):
         """A regressor and a classifier."""
         raise NotImplementedError
 
+    def _solve(self, X, y, t):
+        """A fitted model of DoubleML."""
+        raise NotImplementedError
+
     def _fit(self, X, y, t):
-        regressor, classifier = self._models()
-        model_t = classifier if is_binary(t) else regressor
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model = partially_linear_dml(
-                X, y, t, regressor, model_t, self.n_folds, self.random_state
-            )
+            model = self._solve(X, y, t)
         self.effect_, self.stderr_ = float(model.coef[0]), float(model.se[0])
+
+
+class PartiallyLinearDML(CrossFittedDML):
+    """Residual on residual; the effect is taken to be constant, the same for both targets.
+
+    Attributes
+    ----------
+    residuals_ : DataFrame
+        Held-out residuals ``v`` of the treatment and ``e`` of the outcome.
+    """
+
+    def _solve(self, X, y, t):
+        regressor, classifier = self._models()
+        model_t = classifier if is_binary(t) else regressor
+        model = partially_linear_dml(X, y, t, regressor, model_t, self.n_folds, self.random_state)
         m, g = (model.predictions[name][:, 0, 0] for name in ("ml_m", "ml_l"))
-        self.residuals_ = pd.DataFrame({"v": t - m, "e": y - g})
+        v, e = residuals(t, m, y, g)
+        self.residuals_ = pd.DataFrame({"v": v, "e": e})
+        return model
 
 
-class InteractiveDML(EffectEstimator):
-    """Augmented inverse-propensity weighting; a subclass gives the models of the nuisances.
+class InteractiveDML(CrossFittedDML):
+    """Augmented inverse-propensity weighting.
 
-    One regression for each arm, a classifier for the propensity. The treatment must be binary.
+    One regression for each arm, a classifier for the propensity. The treatment must be binary, and
+    each fold has the same share of treated rows.
 
     Parameters
     ----------
-    target : {"ate", "att"}, default="ate"
-    random_state : int, default=0
-        Seed of the split and of the models.
-    n_folds : int, default=5
-        Folds of the cross-fitting; each has the same share of treated rows.
+    target, random_state, n_folds
+        As in ``CrossFittedDML``.
     clip : float, default=0.01
         Propensities are kept this far from 0 and 1.
     """
 
     def __init__(self, target="ate", random_state=0, n_folds=5, clip=0.01):
-        super().__init__(target, random_state)
-        self.n_folds = n_folds
+        super().__init__(target, random_state, n_folds)
         self.clip = clip
 
-    def _models(self):
-        """A regressor and a classifier."""
-        raise NotImplementedError
-
-    def _fit(self, X, y, t):
+    def _solve(self, X, y, t):
         require_binary(t, "AIPW")
         model = DoubleMLIRM(
             DoubleMLData.from_arrays(X, y, t),
@@ -101,10 +105,7 @@ class InteractiveDML(EffectEstimator):
         )
         folds = StratifiedKFold(self.n_folds, shuffle=True, random_state=self.random_state)
         model.set_sample_splitting([list(folds.split(X, t))])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit()
-        self.effect_, self.stderr_ = float(model.coef[0]), float(model.se[0])
+        return model.fit()
 
 
 def forests(random_state):

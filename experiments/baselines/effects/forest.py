@@ -21,7 +21,7 @@ class CausalForest(EffectEstimator):
     n_folds : int, default=5
         Folds of the cross-fitting.
     n_estimators : int, default=100
-        Trees, a multiple of four; four times as many changed the effect by 0.003 at most.
+        Trees, a multiple of four; EconML's own default.
     """
 
     def __init__(self, target="ate", random_state=0, n_folds=5, n_estimators=100):
