@@ -10,10 +10,10 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from ddml_fs.inputs import read_domains
+from ddml_fs.domains import TINY, across_domains
+from ddml_fs.empirical_bayes import PRIORS, learn_prior
+from ddml_fs.encoding import read_domains
 from ddml_fs.selector import CausalFeatureSelector
-from ddml_fs.shrinkage import PRIORS, learn_prior
-from ddml_fs.stability import TINY, across_domains
 from ddml_fs.validation import check_option
 
 THRESHOLDS = ("share", "calibrated")

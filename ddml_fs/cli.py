@@ -12,9 +12,9 @@ from sklearn.feature_selection import f_classif
 from sklearn.linear_model import LogisticRegression
 
 from ddml_fs import DDML, CausalFeatureSelector
+from ddml_fs.baselines import naive_difference, plain_dml
 from ddml_fs.datasets import make_domain_data, make_effect_data
 from ddml_fs.inference import normal_interval
-from ddml_fs.plain import naive_difference, plain_dml
 
 app = typer.Typer(
     help="Causal effects and causal features by disentangled double machine learning.",

@@ -12,11 +12,10 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from ddml_fs import inference
+from ddml_fs.domains import across_domains, collect
 from ddml_fs.effect import DDML
-from ddml_fs.engine.devices import resolve_devices
-from ddml_fs.engine.plan import draw_seed
-from ddml_fs.engine.ridge import penalty_for
-from ddml_fs.inputs import (
+from ddml_fs.effects_table import chosen, effects_table, spread_to_copies
+from ddml_fs.encoding import (
     Columns,
     Target,
     number_of_folds,
@@ -26,6 +25,9 @@ from ddml_fs.inputs import (
     splits_of_domains,
     strata_of,
 )
+from ddml_fs.engine.devices import resolve_devices
+from ddml_fs.engine.plan import draw_seed
+from ddml_fs.engine.ridge import penalty_for
 from ddml_fs.progress import progress_bar
 from ddml_fs.ranking import (
     RANKINGS,
@@ -35,9 +37,7 @@ from ddml_fs.ranking import (
     greedy_order,
     redundancy_weight,
 )
-from ddml_fs.stability import across_domains, collect
 from ddml_fs.sweep import sweep
-from ddml_fs.table import chosen, effects_table, spread_to_copies
 from ddml_fs.validation import check_integer, check_number, check_option
 
 SCREENS = 2  # the second one is free of most consequences that bias the first

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from ddml_fs import CausalFeatureSelector
 from ddml_fs.datasets import fetch_amazon_reviews
-from ddml_fs.inputs import read_columns
+from ddml_fs.encoding import read_columns
 from ddml_fs.selector import sweep_estimator
 from experiments.amazon.classifiers import scores_of
 from experiments.amazon.protocol import by_domain, single_source

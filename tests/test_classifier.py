@@ -18,8 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ddml_fs import CausalFeatureSelector, EffectClassifier
 from ddml_fs.datasets import fetch_amazon_reviews, make_domain_data
+from ddml_fs.empirical_bayes import PRIORS, learn_prior
 from ddml_fs.selector import sweep_estimator
-from ddml_fs.shrinkage import PRIORS, learn_prior
 
 TWO_VALUED = np.arange(12) < 6  # columns of the rows drawn below
 
@@ -76,7 +76,7 @@ def weights_by_hand(model, X, two_valued):
 
 @parametrize_with_checks([EffectClassifier()])
 def test_scikit_learn_contract(estimator, check, monkeypatch):
-    monkeypatch.setattr("ddml_fs.shrinkage.EM_STEPS", 5)  # hundreds of fits
+    monkeypatch.setattr("ddml_fs.empirical_bayes.EM_STEPS", 5)  # hundreds of fits
     check(estimator)
 
 

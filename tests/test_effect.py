@@ -14,9 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ddml_fs import DDML
+from ddml_fs.baselines import plain_dml
 from ddml_fs.datasets import make_dense_effect_data, make_effect_data
 from ddml_fs.inference import partially_linear
-from ddml_fs.plain import plain_dml
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from scipy.special import expit
 from sklearn import config_context
 from sklearn.model_selection import StratifiedKFold
 
+from ddml_fs.baselines import naive_difference
 from ddml_fs.inference import interactive
-from ddml_fs.plain import naive_difference
 from experiments.baselines.effects import (
     BART,
     KNN,

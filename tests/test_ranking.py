@@ -11,9 +11,11 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import KFold
 
 from ddml_fs import inference
+from ddml_fs.domains import Evidence
+from ddml_fs.effects_table import effects_table, spread_to_copies
+from ddml_fs.encoding import read_columns, read_domains, read_target
 from ddml_fs.engine.network import Sizes
 from ddml_fs.engine.plan import make_shards, plan_problems
-from ddml_fs.inputs import read_columns, read_domains, read_target
 from ddml_fs.ranking import (
     candidate_numbers,
     choose_number,
@@ -21,8 +23,6 @@ from ddml_fs.ranking import (
     feature_scores,
     greedy_order,
 )
-from ddml_fs.stability import Evidence
-from ddml_fs.table import effects_table, spread_to_copies
 
 
 def slow_greedy(scores, X, beta):

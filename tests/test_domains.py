@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ddml_fs.stability import across_domains, collect
+from ddml_fs.domains import across_domains, collect
 from ddml_fs.sweep import Sweep
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ddml_fs.domains import across_domains
 from ddml_fs.inference import holm
-from ddml_fs.stability import across_domains
 
 
 def chosen(shown, arrays):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from ddml_fs.shrinkage import EM_STEPS, PRIORS, Prior, learn_prior
+from ddml_fs.empirical_bayes import EM_STEPS, PRIORS, Prior, learn_prior
 
 
 def normal_truth(tau=1.0, n=1000, seed=0):
