@@ -5,23 +5,28 @@ from sklearn.base import is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 
-from ddml_fs.engine.losses import residuals
-from ddml_fs.inference import Estimate, partially_linear
+from ddml_fs.scores import Moments, PartiallyLinear, residuals
 
 
-def naive_difference(y, treatment):
+def of_residuals(T, m, y, g) -> Moments:
+    """The partially linear effect, from nuisances that are at hand."""
+    v, e = residuals(T, m, y, g)
+    score = PartiallyLinear()
+    return score.of_residuals(v, e, g, score.dispersion(e))
+
+
+def naive_difference(y, treatment) -> Moments:
     """The slope of y on the treatment alone; for a 0/1 treatment, the difference of means.
 
     Examples
     --------
-    >>> round(naive_difference(np.array([1.0, 2, 5, 6]), np.array([0.0, 0, 1, 1])).theta, 6)
+    >>> float(naive_difference(np.array([1.0, 2, 5, 6]), np.array([0.0, 0, 1, 1])).theta)
     4.0
     """
-    v, e = treatment - treatment.mean(), y - y.mean()
-    return partially_linear(v, e)
+    return of_residuals(treatment, treatment.mean(), y, y.mean())
 
 
-def plain_dml(X, y, treatment, models=None, n_folds=5, random_state=None) -> Estimate:
+def plain_dml(X, y, treatment, models=None, n_folds=5, random_state=None) -> Moments:
     """Partially linear DML: cross-fitted nuisances on all covariates, residual on residual.
 
     Parameters
@@ -35,7 +40,7 @@ def plain_dml(X, y, treatment, models=None, n_folds=5, random_state=None) -> Est
 
     Returns
     -------
-    estimate : Estimate
+    estimate : Moments
     """
     if models is None:
         binary = len(np.unique(treatment)) == 2
@@ -52,4 +57,4 @@ def plain_dml(X, y, treatment, models=None, n_folds=5, random_state=None) -> Est
         return cross_val_predict(model, X, target, cv=folds)
 
     m, g = held_out(models[0], treatment), held_out(models[1], y)
-    return partially_linear(*residuals(treatment, m, y, g))
+    return of_residuals(treatment, m, y, g)

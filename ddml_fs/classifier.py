@@ -14,7 +14,7 @@ from ddml_fs.domains import TINY, across_domains
 from ddml_fs.empirical_bayes import PRIORS, learn_prior
 from ddml_fs.encoding import read_domains
 from ddml_fs.selector import CausalFeatureSelector
-from ddml_fs.validation import check_option
+from ddml_fs.validation import check_option, forget_fit
 
 THRESHOLDS = ("share", "calibrated")
 POOLINGS = ("auto", "common", "random")
@@ -108,6 +108,7 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : EffectClassifier
         """
+        forget_fit(self)
         check_option(self.prior, "prior", PRIORS)
         check_option(self.threshold, "threshold", THRESHOLDS)
         check_option(self.pooling, "pooling", POOLINGS)
@@ -116,12 +117,10 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
             seen = y if source.all() else _safe_indexing(y, np.flatnonzero(source))
             check_classification_targets(seen)
         selector = self._selector()
-        found = selector._fit(X, y, sample_domain)
+        found = selector.fit_sweep(X, y, sample_domain)
         self.selector_, self.n_features_in_ = selector, selector.n_features_in_
         if hasattr(selector, "feature_names_in_"):
             self.feature_names_in_ = selector.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # of an earlier fit
         self.classes_ = found.target.classes
 
         self.pooling_ = self._choose_pooling(found)
@@ -172,7 +171,7 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
     def _selector(self):
         if self.selector is None:
             return CausalFeatureSelector(
-                1.0, estimator="ridge", task="classification", random_state=0
+                1.0, nuisance="ridge", task="classification", random_state=0
             )
         if not isinstance(self.selector, CausalFeatureSelector):
             raise ValueError(

@@ -1,57 +1,166 @@
-"""What to look at before an effect is believed."""
+"""What to look at before an effect is believed, and what it says in plain words."""
+
+import warnings
 
 import numpy as np
 import pandas as pd
+from scipy import stats
+
+from ddml_fs.nuisances.held_out_loss import log_loss, target_of
+
+ROLE_LEVEL = 0.01  # chance of calling any column of pure noise one that matters
+COPY = 1e-3  # share of the outcome's variance that a near-copy leaves
+TITLES = {"m": "treatment", "g": "outcome", "mu_0": "untreated", "mu_1": "treated"}
 
 
-def roles_table(strength, names):
+def roles_table(networks, n_rows, names):
     """How much each covariate acts as confounder, on the treatment only, on the outcome only.
 
-    An input reaches T through Zc and Zt, and Y through Zc and Zy. What reaches both is a
-    confounder; what is left over acts on one of them only.
+    A column acts on a target when setting it to its mean raises the error on held-out rows, by
+    more than chance explains (Bonferroni over the columns). What acts on both is a confounder; what
+    is left over acts on one of them only.
 
     Parameters
     ----------
-    strength : array of shape (D, 3)
-        Row norms of the roles' encoders.
-    names : list of str
+    networks : list of NetworkSummary
+        Of all folds.
+    n_rows : int
+        Held-out rows of all of them.
+    names : sequence of str
         The columns.
 
     Returns
     -------
     roles : DataFrame
-        Columns "confounder", "treatment" and "outcome", the largest entry being 1, and "role":
-        the first of the three that reaches a tenth, or "none".
+        Columns "confounder", "treatment" and "outcome", from 0 to 1, the strongest on each target
+        being 1, and "role": the first of the three that reaches a tenth, or "none".
     """
-    to_T, to_Y = np.hypot(strength[:, 0], strength[:, 1]), np.hypot(strength[:, 0], strength[:, 2])
+    rise = sum(n.rise for n in networks) / n_rows  # (D, 2)
+    square = sum(n.rise_square for n in networks) / n_rows
+    stderr = np.sqrt(np.maximum(square - rise**2, 0) / n_rows)
+    certain = rise > stats.norm.isf(ROLE_LEVEL / len(rise)) * stderr
+    strength = np.sqrt(np.where(certain, rise, 0.0))
+    to_T, to_Y = (strength / np.maximum(strength.max(0), 1e-12)).T
     both = np.minimum(to_T, to_Y)
     table = pd.DataFrame(
         {"confounder": both, "treatment": to_T - both, "outcome": to_Y - both}, index=list(names)
     )
-    table = table / max(table.to_numpy().max(), 1e-12)
     acts = table >= 0.1
     table["role"] = acts.idxmax(axis=1).where(acts.any(axis=1), "none")
     return table
 
 
-def nuisance_gain(target, predicted, binary):
-    """Held-out loss of a nuisance and of a constant in its place.
-
-    Returns
-    -------
-    loss, constant : float
-        Cross-entropies for a binary target, else mean squared errors.
-    """
-    if binary:
-        p = np.clip(predicted, 1e-6, 1 - 1e-6)
-        share = target.mean()
-        return (
-            float(-np.mean(target * np.log(p) + (1 - target) * np.log(1 - p))),
-            float(-share * np.log(share) - (1 - share) * np.log(1 - share)),
-        )
-    return float(np.mean((target - predicted) ** 2)), float(np.var(target))
+def constant_losses(plan, functions):
+    """Losses that a constant would have in place of each nuisance function, a dict."""
+    out = {}
+    for name in functions:
+        rows, target, binary = target_of(plan, name, 0, 0)
+        target = target[rows]
+        out[name] = float(log_loss(target.mean(), target) if binary else np.var(target))
+    return out
 
 
 def unexplained_share(v, treatment):
     """Share of the treatment's variance that X does not explain on held-out rows."""
     return float(np.mean(v**2) / np.var(treatment))
+
+
+def overview(effect, binary, clip):
+    """The figures of :meth:`ddml_fs.DDML.diagnostics`, a dict."""
+    v, u, m = effect.residuals_["v"], effect.residuals_["u"], effect.nuisances_["m"]
+    rows = {"unexplained_share": unexplained_share(v, v + m)}
+    if binary:
+        rows |= {"propensity_min": m.min(), "propensity_max": m.max()}
+        rows["share_beyond_clip"] = float(((m < clip) | (m > 1 - clip)).mean())
+    rows["abs_corr_v_u"] = abs(np.corrcoef(v, u)[0, 1])
+    for name, title in TITLES.items():
+        if name in effect.nuisance_losses_:
+            rows[f"{title}_loss"] = effect.nuisance_losses_.loc["used", name]
+            rows[f"{title}_loss_constant"] = effect.nuisance_losses_.loc["constant", name]
+    return rows
+
+
+def warn_of_copies(X, y, names):
+    """Warn of columns that are the outcome again, up to a linear function."""
+    y = (y - y.mean()) / y.std()
+    centred = X - X.mean(0)
+    size = np.sqrt((centred**2).sum(0))
+    r = np.divide(centred.T @ y, size * np.sqrt(len(y)), out=np.zeros(len(size)), where=size > 0)
+    copies = [str(name) for name in np.asarray(names)[1 - r**2 < COPY]]
+    if copies:
+        warnings.warn(
+            f"X holds the outcome itself, or nearly: {', '.join(copies)}. Given a copy of the "
+            "outcome every effect is 0; drop it.",
+            stacklevel=3,
+        )
+
+
+def warn_of_overlap(table, clip):
+    """Warn where little or nothing of the treatment is left to learn from.
+
+    Parameters
+    ----------
+    table : Series
+        Of :meth:`ddml_fs.DDML.diagnostics`.
+    clip : float, or None
+        Of the interactive score; None with others.
+    """
+    left = table["unexplained_share"]
+    if left < 0.01:
+        warnings.warn(
+            f"X predicts the treatment almost perfectly ({left:.2%} of its variance is left): "
+            "the effect rests on next to nothing; drop columns that only encode the treatment.",
+            stacklevel=3,
+        )
+    if clip is not None and table["share_beyond_clip"] > 0:
+        warnings.warn(
+            f"{table['share_beyond_clip']:.1%} of the propensities were clipped to [{clip:g}, "
+            f"{1 - clip:g}]; overlap is weak there.",
+            stacklevel=3,
+        )
+
+
+def verdict(table, clip, estimand):
+    """What the diagnostics say, in plain words.
+
+    Parameters
+    ----------
+    table : Series
+        Of :meth:`ddml_fs.DDML.diagnostics`.
+    clip : float, or None
+        Of the interactive score; None with others.
+    estimand : str
+
+    Returns
+    -------
+    verdict : str
+    """
+    doubts = []
+    if table["unexplained_share"] < 0.05:
+        doubts.append(
+            f"the covariates explain {1 - table['unexplained_share']:.0%} of the treatment, so "
+            "that little is left to learn from"
+        )
+    if clip is not None and table["share_beyond_clip"] > 0.01:
+        doubts.append(
+            f"{table['share_beyond_clip']:.0%} of the rows have almost no counterpart in the other "
+            "arm (weak overlap)"
+        )
+    gains = {
+        title: 1 - table[f"{title}_loss"] / max(table[f"{title}_loss_constant"], 1e-12)
+        for title in ("treatment", "outcome")
+    }
+    worse = [title for title, gain in gains.items() if gain < -0.01]
+    if worse:
+        doubts.append(
+            f"the nuisance model of the {' and the '.join(worse)} predicts held-out rows worse "
+            "than a constant"
+        )
+    learned = ", ".join(f"{title} {max(gain, 0):.0%}" for title, gain in gains.items())
+    text = f"{estimand}. Held-out loss is below a constant's by: {learned}. "
+    if doubts:
+        return text + "Doubtful: " + "; ".join(doubts) + "."
+    return text + (
+        "Overlap and nuisances give no reason for doubt; a confounder that is not in X would not "
+        "show here."
+    )

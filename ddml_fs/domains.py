@@ -24,7 +24,7 @@ class Evidence:
     domain, fold : int arrays of shape (cells,)
         Where a cell belongs.
     influence : array of shape (N, F)
-        Score of each row at the pooled effect.
+        Of each row on the pooled effect.
     """
 
     U: np.ndarray
@@ -50,16 +50,17 @@ class Evidence:
         return own @ self.U, own @ self.I
 
 
-def collect(sweep, unit, domain):
-    """Sum the scores v·e and their information over the folds of the domains.
+def collect(score, v, e, g, *, unit, domain, fold):
+    """Sum the scores of every feature and their information over the folds of the domains.
 
     Parameters
     ----------
-    sweep : Sweep
-        Residuals of every feature and of the label without it.
+    score : ResidualScore
+    v, e, g : arrays of shape (N, F)
+        Residuals of every feature and of the outcome without it, and the outcome's prediction.
     unit : array of shape (F,)
         What a feature is counted in: its standard deviation.
-    domain : int array of shape (N,)
+    domain, fold : int arrays of shape (N,)
 
     Returns
     -------
@@ -70,23 +71,21 @@ def collect(sweep, unit, domain):
     With several domains the residuals are centred within each: a domain has an intercept of its
     own, so that features whose means move with the label's are not taken for causes.
     """
-    v, e = sweep.v / unit.astype(np.float32), sweep.e
+    dispersion = score.dispersion(e)
+    v, e = v / unit.astype(v.dtype), e.copy()
     if domain.max() > 0:
-        e = e.copy()
         for d in range(domain.max() + 1):
             rows = domain == d
             v[rows] -= v[rows].mean(0)
             e[rows] -= e[rows].mean(0)
-    score, information = v * e, v**2 * sweep.information
-    cells = np.unique(np.column_stack([domain, sweep.fold]), axis=0)
-    member = (domain == cells[:, :1]) & (sweep.fold == cells[:, 1:])  # (cells, N)
+    moments = score.of_residuals(v, e, g, dispersion)
+    cells = np.unique(np.column_stack([domain, fold]), axis=0)
+    member = (domain == cells[:, :1]) & (fold == cells[:, 1:])  # (cells, N)
     U, I = (
         np.stack([a[rows].sum(0, dtype=np.float64) for rows in member])
-        for a in (score, information)
+        for a in (moments.psi_b / dispersion, moments.information)
     )
-    pooled = U.sum(0) / np.maximum(I.sum(0), TINY)
-    influence = (score - pooled * information).astype(np.float32)
-    return Evidence(U, I, cells[:, 0], cells[:, 1], influence)
+    return Evidence(U, I, cells[:, 0], cells[:, 1], moments.influence.astype(np.float32))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """DDML: the effect of one treatment."""
 
-import warnings
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -8,18 +8,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ddml_fs import inference
-from ddml_fs.diagnostics import nuisance_gain, roles_table, unexplained_share
+from ddml_fs import diagnostics, inference
 from ddml_fs.engine.devices import resolve_devices
-from ddml_fs.engine.losses import ORTHOGONALITY, residuals
-from ddml_fs.engine.network import Sizes
-from ddml_fs.engine.nuisance import check_nuisance
-from ddml_fs.engine.objective import OUTCOMES, Weights
-from ddml_fs.engine.plan import plan_problems
-from ddml_fs.engine.run import Settings, cross_fitted, run
-from ddml_fs.engine.smooth import SHRINKAGE
-from ddml_fs.engine.train import Schedule
+from ddml_fs.engine.plan import Plan, make_plan
+from ddml_fs.engine.predictions import Predictions
+from ddml_fs.engine.resources import Resources
+from ddml_fs.nuisances import resolve_nuisance
+from ddml_fs.nuisances.held_out_loss import losses_of
 from ddml_fs.progress import progress_bar
+from ddml_fs.scores import CLIP, Interactive, Logistic, PartiallyLinear, Score, residuals
 from ddml_fs.validation import (
     check_column,
     check_covariates,
@@ -31,77 +28,44 @@ from ddml_fs.validation import (
     check_option,
     check_treatment,
     check_vector,
+    forget_fit,
 )
 
-SCORES = ("partially_linear", "interactive", "logistic")
+SCORES = ("auto", "partially_linear", "interactive", "logistic")
 
 
 class DDML(BaseEstimator):
     """Effect of a treatment on an outcome by Disentangled Double Machine Learning.
 
-    The covariates are encoded into confounding, treatment-only and outcome-only latents (CRD), the
-    nuisances E[T | X] and E[Y | X] are fitted on them, and the effect comes from the cross-fitted
-    residuals by an orthogonal score.
+    Nuisance models predict the treatment and the outcome from the covariates, each row by models
+    that have not seen it (cross-fitting), and the effect comes from an orthogonal score.
 
     Parameters
     ----------
-    nuisance : {"mlp", "rf", "ridge"}, estimator or pair of estimators, default="mlp"
-        Nuisance models on the latents: the network's own heads, a random forest, or scikit-learn
-        estimators for (treatment, outcome). Classifiers serve through ``predict_proba``.
-        "ridge" uses no network: ridge and ridge-logistic regressions on X, in closed form, and
-        smooth ones per arm with the interactive score.
-    score : {"partially_linear", "interactive", "logistic"}, default="partially_linear"
-        Partially linear: one constant effect, any treatment. Interactive: effects may vary with X;
-        binary treatments only (AIPW, with outcome models per arm). Logistic: the effect on the
-        log-odds of a 0/1 outcome, by one step from zero, so that large effects come out too small.
+    nuisance : str, Nuisance, estimator or pair of estimators, default="stacked"
+        Nuisance models. "stacked": several, weighed by how well they predict held-out rows. "mlp":
+        the paper's networks, which encode the covariates into what confounds and what acts on the
+        treatment or the outcome alone; "rf": random forests on their latents; "boosting", "gp"
+        (Gaussian processes, for few rows), "smooth" and "ridge" (closed forms): on the covariates.
+        An object of :mod:`ddml_fs.nuisances` has settings of its own. A scikit-learn estimator, or
+        a pair for (treatment, outcome), is fitted on the covariates and used as it is, alone.
+    score : {"auto", "partially_linear", "interactive", "logistic"}, default="auto"
+        "auto": interactive for a 0/1 treatment, partially linear for a continuous one. Partially
+        linear: one constant effect, any treatment. Interactive: effects may vary with X; 0/1
+        treatments only (AIPW, with outcome models per arm). Logistic: the effect on the log-odds of
+        a 0/1 outcome, by one step from zero, so that large effects come out too small.
     target : {"ate", "att"}, default="ate"
         Average effect over all rows or, with the interactive score, over the treated.
-    outcome : {"auto", "coupled", "direct"}, default="auto"
-        What the outcome head predicts: Y less the treatment's part, or E[Y | X] as the paper
-        prints it. "auto" is the first, and the second with the logistic score or shrinkage.
     n_folds : int, default=5
         Folds of the cross-fitting, K.
     n_repeats : int, default=1
         Random splits; the median effect is reported, and its spread counts in the standard error.
-    lambda_dis : float, default=0.1
-        Weight of the independence of the latents (HSIC).
-    lambda_ort : float, default=0.0
-        Weight of the residual orthogonality.
-    orthogonality : {"paper", "split", "moments"}, default="paper"
-        Form of the residual orthogonality.
-    gates : bool, default=True
-        Whether a first, sparse network chooses the inputs of the final one.
-    gate_slack : float, default=2.5
-        How much validation loss a closed gate may cost, in standard errors. Larger values keep
-        fewer inputs.
-    hidden : int, default=16
-        Units of a role's hidden layer and of a head's.
-    latent : int, default=8
-        Latents of a role.
-    epochs : int, default=40
-        Passes over the rows of the final network, at most.
-    learning_rate : float, default=0.02
-        Peak of the one-cycle schedule.
-    weight_decay : float, default=0.01
-        Decoupled weight decay.
-    batch_size : int or "auto", default="auto"
-        Rows of a batch; about a sixteenth of the rows.
-    valid_share : float, default=0.1
-        Share of the training rows that stops the training and opens the gates.
-    shrinkage : float, optional
-        Penalty of the nuisances, in units of D / n, columns over training rows. As a ridge
-        penalty, s is the best one where signal / noise is 1 / s. Networks have none unless it is
-        given, and then start from ridge regressions and learn what these miss; ridge nuisances
-        have 20, the propensity of the interactive score 10.
-    blend : bool, default=True
-        With the interactive score: whether closed forms take the network's place where it does not
-        foretell validation rows clearly better, as with few rows.
-    clip : float, default=0.01
-        Propensities are kept this far from 0 and 1 (interactive score).
+    clip : float, optional
+        Propensities are kept this far from 0 and 1; 0.01 unless given. Interactive score only.
     n_jobs : int, optional
-        Workers for scikit-learn nuisance models.
+        Workers for networks' shards and scikit-learn models, threads of closed forms.
     device : str or torch.device, default="auto"
-        CUDA, then MPS, then the CPU.
+        Where networks and Gaussian processes compute: CUDA, then MPS, then the CPU.
     random_state : int, RandomState or None, default=None
         Seed of splits, weights and batches.
     verbose : bool, default=False
@@ -110,9 +74,13 @@ class DDML(BaseEstimator):
     Attributes
     ----------
     effect_ : float
-        The effect, also as ``ate_`` or ``att_``.
+        The effect; also as ``ate_`` or ``att_`` where it is one of these.
+    estimand_ : str
+        What the effect is: "ATE", "ATT", "partially linear slope" or "log-odds slope".
+    score_ : str
+        The score, resolved.
     stderr_, pvalue_ : float
-        Standard error from the influence function, and p-value of a zero effect.
+        Robust standard error from the influence function, and p-value of a zero effect.
     influence_ : array of shape (n_samples,)
         Each row's influence on the effect.
     residuals_ : DataFrame
@@ -120,14 +88,20 @@ class DDML(BaseEstimator):
     nuisances_ : DataFrame
         Held-out predictions ``m`` = E[T | X], ``g`` = E[Y | X] and, with the interactive score,
         ``mu_0`` and ``mu_1``.
+    nuisance_losses_ : DataFrame
+        Held-out loss of every candidate, of what was used and of a constant, for each nuisance
+        function: log-loss of 0/1 targets, mean squared error of others.
+    nuisance_weights_ : DataFrame
+        Weights of the candidates for each nuisance function; with stacked nuisances only.
     roles_ : DataFrame
-        How much each covariate acts as confounder, on the treatment or on the outcome only; not
-        with ridge nuisances, which have no roles.
-    network_share_ : Series
-        With the interactive score: the network's mean weight in ``m``, ``mu_0`` and ``mu_1``; the
-        rest has a ridge-logistic and smooth regressions in closed form.
+        How much each covariate acts as confounder, on the treatment or on the outcome only; only
+        where there is a network.
+    verdict_ : str
+        What the diagnostics say, in plain words.
     repeats_ : DataFrame
         Effect and standard error of every random split.
+    folds_ : list of pairs of int arrays
+        Training and held-out rows of every fold, split by split.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -140,68 +114,38 @@ class DDML(BaseEstimator):
     >>> from ddml_fs import DDML
     >>> from ddml_fs.datasets import make_effect_data
     >>> data = make_effect_data("binary", n_samples=2000, random_state=0)
-    >>> effect = DDML(random_state=0).fit(data.X, data.y, treatment=data.treatment)
+    >>> effect = DDML("mlp", random_state=0).fit(data.X, data.y, treatment=data.treatment)
     >>> low, high = effect.conf_int(0.99)
-    >>> bool(low < data.theta < high)
-    True
+    >>> effect.estimand_, bool(low < data.theta < high)
+    ('ATE', True)
     """
 
     def __init__(
         self,
-        nuisance="mlp",
+        nuisance: Any = "stacked",
         *,
-        score="partially_linear",
-        target="ate",
-        outcome="auto",
-        n_folds=5,
-        n_repeats=1,
-        lambda_dis=0.1,
-        lambda_ort=0.0,
-        orthogonality="paper",
-        gates=True,
-        gate_slack=2.5,
-        hidden=16,
-        latent=8,
-        epochs=40,
-        learning_rate=0.02,
-        weight_decay=0.01,
-        batch_size="auto",
-        valid_share=0.1,
-        shrinkage=None,
-        blend=True,
-        clip=0.01,
-        n_jobs=None,
-        device="auto",
-        random_state=None,
-        verbose=False,
-    ):
+        score: str = "auto",
+        target: str = "ate",
+        n_folds: int = 5,
+        n_repeats: int = 1,
+        clip: float | None = None,
+        n_jobs: int | None = None,
+        device: Any = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
         self.nuisance = nuisance
         self.score = score
         self.target = target
-        self.outcome = outcome
         self.n_folds = n_folds
         self.n_repeats = n_repeats
-        self.lambda_dis = lambda_dis
-        self.lambda_ort = lambda_ort
-        self.orthogonality = orthogonality
-        self.gates = gates
-        self.gate_slack = gate_slack
-        self.hidden = hidden
-        self.latent = latent
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.valid_share = valid_share
-        self.shrinkage = shrinkage
-        self.blend = blend
         self.clip = clip
         self.n_jobs = n_jobs
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, *, treatment):
+    def fit(self, X: Any, y: Any, *, treatment: Any) -> Self:
         """Estimate the effect.
 
         Parameters
@@ -218,35 +162,47 @@ class DDML(BaseEstimator):
         -------
         self : DDML
         """
-        settings = self._settings()
+        forget_fit(self)
+        self._check_options()
         index = X.index if isinstance(X, pd.DataFrame) else None
         X = self._covariates(X, reset=True)
-        label = self.score == "logistic"
-        y = check_label(y, len(X)) if label else check_vector(y, "y", len(X))
         column = check_column(treatment, X, getattr(self, "feature_names_in_", None))
         values = treatment if column is None else X[:, column]
-        treatment, binary = check_treatment(values, len(X))
-        if self.score == "interactive" and not binary:
-            raise ValueError(
-                "score='interactive' needs a 0/1 treatment, got a continuous one; "
-                "use score='partially_linear'."
-            )
-        check_folds(self.n_folds, treatment, binary)
-        check_identified(X if column is None else np.delete(X, column, 1), treatment)
+        T, binary = check_treatment(values, len(X))
+        score = self._score(binary)
+        nuisance = self._nuisance(score)
+        y = check_label(y, len(X)) if score.label else check_vector(y, "y", len(X))
+        check_folds(self.n_folds, T, binary)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
+        covariates = np.arange(X.shape[1]) != column
+        check_identified(X[:, covariates], T)
+        diagnostics.warn_of_copies(X[:, covariates], y, np.asarray(names)[covariates])
 
-        problems = self._plan(y, treatment, binary, treatment if column is None else column)
+        strata = y if score.label else T if binary else None
+        plan = make_plan(
+            X,
+            y[:, None],
+            check_random_state(self.random_state),
+            treatments=T[:, None],
+            own=[-1 if column is None else column],
+            binary_T=[binary],
+            label=score.label,
+            n_folds=self.n_folds,
+            n_repeats=self.n_repeats,
+            strata=None if strata is None else strata.astype(int),
+        )
         with progress_bar(self.verbose, "DDML") as progress:
-            solutions = run(
-                problems,
-                X,
-                settings,
-                self.nuisance,
-                per_arm=self.score == "interactive",
-                devices=resolve_devices(self.device),
-                n_jobs=self.n_jobs,
-                progress=progress,
+            resources = Resources(
+                tuple(resolve_devices(self.device)), self.n_jobs, progress=progress
             )
-        self._combine(problems, solutions, y, treatment, binary, index, column)
+            predictions = nuisance.predict(plan, arms=score.arms, resources=resources)
+        self._combine(plan, predictions, score, index)
+        self._describe(plan, predictions, names, column)
+        clip = getattr(score, "clip", None)
+        self._binary, self._clip = binary, CLIP if clip is None else clip
+        table = self.diagnostics()
+        self.verdict_ = diagnostics.verdict(table, clip, score.estimand)
+        diagnostics.warn_of_overlap(table, clip)
         return self
 
     def _covariates(self, X, reset):
@@ -255,137 +211,90 @@ class DDML(BaseEstimator):
         validate_data(self, X=X, reset=reset, skip_check_array=True)
         return values
 
-    def _settings(self):
-        """The engine's settings, checked."""
+    def _check_options(self):
         check_option(self.score, "score", SCORES)
         check_option(self.target, "target", ("ate", "att"))
-        check_option(self.outcome, "outcome", ("auto", *OUTCOMES))
-        if self.outcome == "coupled" and self.score == "logistic":
-            raise ValueError("outcome='coupled' is not for score='logistic'; use 'direct'.")
-        if self.outcome == "coupled" and self.shrinkage:
-            raise ValueError("outcome='coupled' is not for shrunken networks; use 'direct'.")
-        ridge = isinstance(self.nuisance, str) and self.nuisance == "ridge"
-        check_option(self.orthogonality, "orthogonality", ORTHOGONALITY)
-        if self.target == "att" and self.score != "interactive":
-            raise ValueError(f"target='att' needs score='interactive', got {self.score!r}.")
-        check_nuisance(self.nuisance, label=self.score == "logistic")
-        for name, least in (("n_repeats", 1), ("hidden", 1), ("latent", 1), ("epochs", 1)):
-            check_integer(getattr(self, name), name, least)
-        if self.batch_size != "auto":
-            check_integer(self.batch_size, "batch_size", 2)
-        for name, low, high in (
-            ("lambda_dis", 0, np.inf),
-            ("lambda_ort", 0, np.inf),
-            ("gate_slack", 0, np.inf),
-            ("learning_rate", 1e-8, 10),
-            ("weight_decay", 0, np.inf),
-            ("valid_share", 0.01, 0.5),
-            ("clip", 0, 0.49),
-        ):
-            check_number(getattr(self, name), name, low, high)
-        if self.shrinkage is not None:
-            check_number(self.shrinkage, "shrinkage", 0, np.inf)
-        shrinkage = self.shrinkage
-        if shrinkage is None:
-            own = SHRINKAGE if self.score == "interactive" else 20.0
-            shrinkage = own if ridge else 0.0
-        base = Settings()
-        coupled = self.outcome == "auto" and self.score != "logistic" and not self.shrinkage
-        return Settings(
-            sizes=Sizes(H=self.hidden, Z=self.latent),
-            weights=Weights(
-                outcome="coupled" if coupled or self.outcome == "coupled" else "direct",
-                lambda_dis=self.lambda_dis,
-                lambda_ort=self.lambda_ort,
-                orthogonality=self.orthogonality,
-            ),
-            screen=base.screen if self.gates else None,
-            final=Schedule(self.epochs, self.learning_rate, self.weight_decay),
-            slack=self.gate_slack,
-            batch_size=self.batch_size,
-            shrinkage=shrinkage,
-            blend=self.blend,
-        )
+        check_integer(self.n_repeats, "n_repeats", 1)
+        if self.clip is not None:
+            check_number(self.clip, "clip", 0, 0.49)
 
-    def _plan(self, y, treatment, binary, own):
-        """One problem a fold and repeat."""
-        label = self.score == "logistic"
-        strata = y if label else treatment if binary else None
-        return plan_problems(
-            [(own, binary)],
-            [(y, label)],
-            len(y),
-            check_random_state(self.random_state),
-            n_folds=self.n_folds,
-            n_repeats=self.n_repeats,
-            strata=None if strata is None else strata.astype(int),
-            valid_share=self.valid_share,
-        )
-
-    def _combine(self, problems, solutions, y, treatment, binary, index, column):
-        """Residuals and scores of every split, and the median over the splits."""
-        splits = []
-        for r in range(self.n_repeats):
-            part = slice(r * self.n_folds, (r + 1) * self.n_folds)
-            hat = cross_fitted(problems[part], solutions[part], len(y))
-            v, e = residuals(treatment, hat["m"], y, hat["g"])
-            if self.score == "interactive":
-                m = np.clip(hat["m"], self.clip, 1 - self.clip)
-                mu = np.stack([hat["mu_0"], hat["mu_1"]])
-                estimate = inference.interactive(treatment, y, m, mu, self.target)
-            elif self.score == "logistic":
-                estimate = inference.logistic(v, e, hat["g"])
-            else:
-                estimate = inference.partially_linear(v, e)
-            splits.append((estimate, v, e, hat))
-
-        self.effect_, self.stderr_ = inference.median_of([s[0] for s in splits])
-        setattr(self, f"{self.target}_", self.effect_)
-        self.pvalue_ = inference.normal_pvalue(self.effect_, self.stderr_)
-        self.repeats_ = pd.DataFrame(
-            {"effect": [s[0].theta for s in splits], "stderr": [s[0].stderr for s in splits]}
-        )
-        estimate, v, e, hat = min(splits, key=lambda s: abs(s[0].theta - self.effect_))
-        self.influence_ = estimate.influence
-        self.residuals_ = pd.DataFrame({"v": v, "e": e, "u": e - self.effect_ * v}, index=index)
-        self.nuisances_ = pd.DataFrame(hat, index=index)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        details = [s.detail for s in solutions if s.detail is not None]
-        self._encoder = None
-        if details:
-            if self.score == "interactive":
-                self.network_share_ = pd.Series(
-                    np.mean([d.shares for d in details], 0), ["m", "mu_0", "mu_1"]
+    def _score(self, binary) -> Score:
+        """The score for a treatment that is 0/1 or not."""
+        name = self.score
+        if name == "auto":
+            name = "interactive" if binary else "partially_linear"
+        if name == "interactive":
+            if not binary:
+                raise ValueError(
+                    "score='interactive' needs a 0/1 treatment, got a continuous one; "
+                    "use score='partially_linear'."
                 )
-            self.roles_ = roles_table(np.mean([d.strength for d in details], 0), names)
+            return Interactive(self.target, CLIP if self.clip is None else self.clip)
+        if self.target == "att":
+            raise ValueError(f"target='att' needs score='interactive', got {name!r}.")
+        if self.clip is not None:
+            raise ValueError(f"clip is for score='interactive' alone, got score={name!r}.")
+        return Logistic() if name == "logistic" else PartiallyLinear()
+
+    def _nuisance(self, score):
+        """The nuisance, checked against the score."""
+        nuisance = resolve_nuisance(self.nuisance)
+        nuisance.check(score)
+        if not nuisance.on_device and self.device != "auto":
+            raise ValueError(
+                f"device is for networks and Gaussian processes, got device={self.device!r} with "
+                f"{nuisance!r}; leave it out."
+            )
+        return nuisance
+
+    def _combine(self, plan: Plan, predictions: Predictions, score: Score, index):
+        """Scores of every split, and the median over the splits."""
+        T, y = plan.T[:, 0], plan.Y[:, 0]
+        splits = [score.moments(T, y, predictions.of(r)) for r in range(plan.n_repeats)]
+        effects = np.array([split.theta for split in splits])
+        stderrs = np.array([split.stderr for split in splits])
+        self.effect_, self.stderr_ = inference.median_of(effects, stderrs)
+        self.score_, self.estimand_ = score.name, score.estimand
+        if score.estimand in ("ATE", "ATT"):
+            setattr(self, f"{score.estimand.lower()}_", self.effect_)
+        self.pvalue_ = inference.normal_pvalue(self.effect_, self.stderr_)
+        self.repeats_ = pd.DataFrame({"effect": effects, "stderr": stderrs})
+        self.folds_ = [(fold.train, fold.hold) for fold in plan.folds]
+
+        r = int(np.argmin(np.abs(effects - self.effect_)))
+        hat = predictions.of(r)
+        self.influence_ = splits[r].influence
+        v, e = residuals(T, hat.m, y, hat.g)
+        self.residuals_ = pd.DataFrame({"v": v, "e": e, "u": e - self.effect_ * v}, index=index)
+        self.nuisances_ = pd.DataFrame(
+            {name: getattr(hat, name) for name in hat.functions}, index=index
+        )
+
+    def _describe(self, plan: Plan, predictions: Predictions, names, column):
+        """Losses and weights of the nuisances, and what networks tell."""
+        repeats = range(plan.n_repeats)
+        rows = {"used": pd.DataFrame([losses_of(plan, predictions, r) for r in repeats]).mean()}
+        if (stacking := predictions.stacking) is not None:
+            weights, losses = (
+                pd.DataFrame(
+                    {name: part[name][:, 0, 0].mean(0) for name in predictions.functions},
+                    index=stacking.names,
+                )
+                for part in (stacking.weights, stacking.losses)
+            )
+            self.nuisance_weights_ = weights
+            rows = losses.T.to_dict("series") | rows
+        rows["constant"] = pd.Series(diagnostics.constant_losses(plan, predictions.functions))
+        self.nuisance_losses_ = pd.DataFrame(rows).T
+        if predictions.networks is not None:
+            networks = predictions.networks
+            self.roles_ = diagnostics.roles_table(networks, len(plan.X) * plan.n_repeats, names)
             if column is not None:
                 self.roles_ = self.roles_.drop(index=names[column])
-            self._encoder = min(details, key=lambda d: d.valid_loss).encoder
-            self._inputs_kept = float(np.mean([d.keep.sum() for d in details]))
-        self._binary, self._treatment, self._y = binary, treatment, y
-        self._warn(v, treatment)
+            self._encoder = min(networks, key=lambda n: n.valid_loss).encoder
+            self._inputs_kept = float(np.mean([n.keep.sum() for n in networks]))
 
-    def _warn(self, v, treatment):
-        left = unexplained_share(v, treatment)
-        if left < 0.01:
-            warnings.warn(
-                f"X predicts the treatment almost perfectly ({left:.2%} of its variance is left): "
-                "the effect rests on next to nothing; drop columns that only encode the treatment.",
-                stacklevel=4,
-            )
-        clipped = self._share_clipped()
-        if self.score == "interactive" and clipped > 0:
-            warnings.warn(
-                f"{clipped:.1%} of the propensities were clipped to [{self.clip:g}, "
-                f"{1 - self.clip:g}]; overlap is weak there.",
-                stacklevel=4,
-            )
-
-    def _share_clipped(self):
-        m = self.nuisances_["m"]
-        return float(((m < self.clip) | (m > 1 - self.clip)).mean())
-
-    def conf_int(self, level=0.95):
+    def conf_int(self, level: float = 0.95) -> tuple[float, float]:
         """The two ends of the confidence interval.
 
         Parameters
@@ -401,7 +310,7 @@ class DDML(BaseEstimator):
         check_number(level, "level", 1e-6, 1 - 1e-6)
         return inference.normal_interval(self.effect_, self.stderr_, level)
 
-    def summary(self, level=0.95):
+    def summary(self, level: float = 0.95) -> pd.DataFrame:
         """Effect, standard error, z, p-value and interval as a DataFrame of one row."""
         low, high = self.conf_int(level)
         row = {
@@ -412,9 +321,9 @@ class DDML(BaseEstimator):
             f"{50 - 50 * level:g}%": low,
             f"{50 + 50 * level:g}%": high,
         }
-        return pd.DataFrame(row, index=[self.target.upper()])
+        return pd.DataFrame(row, index=[self.estimand_])
 
-    def represent(self, X):
+    def represent(self, X: Any) -> Bunch:
         """The three latents of rows, by the encoder with the least validation loss.
 
         Parameters
@@ -427,34 +336,24 @@ class DDML(BaseEstimator):
             ``Zc``, ``Zt`` and ``Zy``, each an array of shape (n_samples, latent).
         """
         check_is_fitted(self)
-        if self._encoder is None:
-            raise AttributeError("nuisance='ridge' has no latents; use 'mlp' or 'rf'.")
+        if not hasattr(self, "_encoder"):
+            raise AttributeError(f"nuisance={self.nuisance!r} has no latents; use 'mlp' or 'rf'.")
         Zc, Zt, Zy = self._encoder(self._covariates(X, reset=False))
         return Bunch(Zc=Zc, Zt=Zt, Zy=Zy)
 
-    def diagnostics(self):
-        """What to look at before the effect is believed.
+    def diagnostics(self) -> pd.Series:
+        """What to look at before the effect is believed; ``verdict_`` says it in words.
 
         Returns
         -------
         diagnostics : Series
             ``unexplained_share`` of the treatment's variance; for a binary treatment the range of
             the propensities and the share beyond the clip; ``abs_corr_v_u``; held-out losses of
-            both nuisances (cross-entropy or mean squared error) and of a constant in their place;
-            and the mean number of inputs behind open gates.
+            the nuisances and of a constant in their place; and the mean number of inputs behind
+            open gates. ``nuisance_losses_`` has the losses of every candidate.
         """
         check_is_fitted(self)
-        v, u = self.residuals_["v"], self.residuals_["u"]
-        m, g = self.nuisances_["m"], self.nuisances_["g"]
-        rows = {"unexplained_share": unexplained_share(v, self._treatment)}
-        if self._binary:
-            rows |= {"propensity_min": m.min(), "propensity_max": m.max()}
-            rows["share_beyond_clip"] = self._share_clipped()
-        rows["abs_corr_v_u"] = abs(np.corrcoef(v, u)[0, 1])
-        loss = nuisance_gain(self._treatment, m.to_numpy(), self._binary)
-        rows["treatment_loss"], rows["treatment_loss_constant"] = loss
-        loss = nuisance_gain(self._y, g.to_numpy(), self.score == "logistic")
-        rows["outcome_loss"], rows["outcome_loss_constant"] = loss
-        if self._encoder is not None:
+        rows = diagnostics.overview(self, self._binary, self._clip)
+        if hasattr(self, "_inputs_kept"):
             rows["inputs_kept"] = self._inputs_kept
         return pd.Series(rows, name="value")

@@ -1,4 +1,4 @@
-"""The table of effects: one row a feature."""
+"""The table of effects: one row per feature."""
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ def chosen(shown, arrays):
     ----------
     shown : int array of shape (F,)
     arrays : list of arrays of shape (..., F)
-        One an outcome.
+        One per outcome.
     """
     if len(arrays) == 1:
         return arrays[0]
@@ -28,7 +28,7 @@ def effects_table(evidence, sd, domains, classes):
     Parameters
     ----------
     evidence : list of Evidence
-        One an outcome.
+        One per outcome.
     sd : array of shape (F,)
         Of the features; effects are per unit, the evidence is per standard deviation.
     domains : array
@@ -81,7 +81,7 @@ def spread_to_copies(table, order, group, sd, names):
     Parameters
     ----------
     table : DataFrame
-        One row a distinct column.
+        One row per distinct column.
     order : int array of shape (F,)
         The distinct columns, best first.
     group : int array of shape (D,)
@@ -93,7 +93,7 @@ def spread_to_copies(table, order, group, sd, names):
     Returns
     -------
     table : DataFrame
-        One row a feature.
+        One row per feature.
     ranking : int array of shape (D,)
         1 for the best.
     order : int array

@@ -1,101 +1,22 @@
-"""Scores, standard errors and intervals."""
-
-from dataclasses import dataclass
+"""Intervals, tests and their corrections."""
 
 import numpy as np
 from scipy import stats
 
-from ddml_fs.engine.losses import DELTA, residual_on_residual
 
-
-@dataclass(frozen=True)
-class Estimate:
-    """An effect with its influence function.
-
-    Attributes
-    ----------
-    theta : float
-        The effect.
-    influence : array of shape (N,)
-        Each row's influence on ``theta``, with mean 0.
-    """
-
-    theta: float
-    influence: np.ndarray
-
-    @property
-    def stderr(self):
-        """Standard error from the influence function."""
-        return float(np.sqrt(np.mean(self.influence**2) / len(self.influence)))
-
-
-def partially_linear(v, e):
-    """The partially linear effect, Eq. 23, with the score ψ = (e − θv)·v of Eq. 6.
-
-    Parameters
-    ----------
-    v, e : arrays of shape (N,)
-        Treatment and outcome residuals, Eq. 22.
-
-    Examples
-    --------
-    >>> estimate = partially_linear(np.array([1.0, -1.0]), np.array([2.0, -2.0]))
-    >>> round(estimate.theta, 6), round(estimate.stderr, 6)
-    (2.0, 0.0)
-    """
-    theta = float(residual_on_residual(v, e))
-    return Estimate(theta, (e - theta * v) * v / np.mean(v**2))
-
-
-def logistic(v, e, p):
-    """The partially linear logistic effect on the log-odds, by one step from zero.
-
-    The score v·(y − p) is orthogonal at a zero effect; its information is v²·p(1 − p).
-
-    Parameters
-    ----------
-    v, e, p : arrays of shape (N,)
-        Treatment residual, label residual y − p, and the label's probability without the treatment.
-    """
-    information = np.mean(v**2 * p * (1 - p)) + DELTA
-    theta = float(np.mean(v * e) / information)
-    return Estimate(theta, v * (e - theta * v * p * (1 - p)) / information)
-
-
-def interactive(T, Y, m, mu, target="ate"):
-    """The augmented inverse-propensity-weighted effect of a binary treatment.
-
-    Parameters
-    ----------
-    T, Y, m : arrays of shape (N,)
-        Treatment, outcome, propensity.
-    mu : array of shape (2, N)
-        E[Y | X, T = 0] and E[Y | X, T = 1].
-    target : {"ate", "att"}
-        Average over all rows, or over the treated.
-    """
-    rest_0, rest_1 = Y - mu[0], Y - mu[1]
-    if target == "ate":
-        score = mu[1] - mu[0] + T * rest_1 / m - (1 - T) * rest_0 / (1 - m)
-        theta = float(score.mean())
-        return Estimate(theta, score - theta)
-    share = T.mean()
-    score = (T * rest_0 - (1 - T) * m / (1 - m) * rest_0) / share
-    theta = float(score.mean())
-    return Estimate(theta, score - theta * T / share)
-
-
-def median_of(estimates):
+def median_of(effects, stderrs):
     """Combine repeated splits: the median effect, and a standard error that counts their spread.
+
+    Parameters
+    ----------
+    effects, stderrs : arrays of shape (R,)
 
     Returns
     -------
     theta, stderr : float
     """
-    thetas = np.array([s.theta for s in estimates])
-    stderrs = np.array([s.stderr for s in estimates])
-    theta = np.median(thetas)
-    return float(theta), float(np.sqrt(np.median(stderrs**2 + (thetas - theta) ** 2)))
+    theta = np.median(effects)
+    return float(theta), float(np.sqrt(np.median(stderrs**2 + (effects - theta) ** 2)))
 
 
 def normal_interval(theta, stderr, level):

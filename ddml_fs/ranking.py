@@ -9,12 +9,16 @@ from sklearn.metrics import log_loss, mean_squared_error
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ddml_fs.domains import across_domains
+from ddml_fs.effects_table import effects_table
+from ddml_fs.encoding import splits_of_domains
+
 RANKINGS = ("causal", "effect", "tstat", "stability")
 GROWTH = 1.15  # from one candidate number of features to the next
 
 
 def feature_scores(ranking, table, n_samples):
-    """One score a feature, larger for better ones.
+    """One score per feature, larger for better ones.
 
     Parameters
     ----------
@@ -35,7 +39,7 @@ def feature_scores(ranking, table, n_samples):
         scores = np.asarray(ranking(table), dtype=np.float64)
         if scores.shape != (len(table),) or np.isnan(scores).any():
             raise ValueError(
-                f"ranking must return one number a feature ({len(table)}), got an array of shape "
+                f"ranking must return one number per feature ({len(table)}), got an array of shape "
                 f"{scores.shape} with {int(np.isnan(scores).sum())} NaN."
             )
         return scores
@@ -120,6 +124,44 @@ def default_downstream(label):
     """Logistic regression for labels and ridge regression for numbers, on scaled features."""
     model = LogisticRegression(max_iter=1000) if label else Ridge()
     return make_pipeline(StandardScaler(), model)
+
+
+def left_out_orders(result, domains, ranking, beta):
+    """Splits that leave out one domain at a time or, with one domain, one fold.
+
+    Each has the order of the features that the other rows' evidence gives. Features whose effects
+    differ between the domains are not worth a try in a new one.
+
+    Parameters
+    ----------
+    result : SweepResult
+    domains : array
+        Names.
+    ranking : str or callable
+    beta : float
+        Weight of redundancy.
+
+    Returns
+    -------
+    splits : list of triples
+        Training rows, test rows, and the order of the eligible features.
+    """
+    columns, target, evidence = result.columns, result.target, result.evidence
+    part = "domain" if splits_of_domains(target, result.domain) else "fold"
+    label = getattr(result, part)
+    stable = np.all([across_domains(*s.by_domain()).stable for s in evidence], 0)
+    if not stable.any():
+        stable[:] = True
+    splits = []
+    for k in np.unique(label):
+        train, test = np.flatnonzero(label != k), np.flatnonzero(label == k)
+        other = [s.without(part, k) for s in evidence]
+        names = np.delete(domains, k) if part == "domain" else domains
+        table, _ = effects_table(other, columns.distinct_sd, names, target.classes)
+        scores = feature_scores(ranking, table, len(train))
+        order = greedy_order(scores, columns.X[train], beta)
+        splits.append((train, test, order[stable[order]]))
+    return splits
 
 
 def choose_number(X, y, splits, downstream, n_jobs=None):

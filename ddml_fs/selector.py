@@ -1,33 +1,26 @@
 """CausalFeatureSelector: effects of all features, ranked, and the top K of them."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 from scipy import stats
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from ddml_fs import inference
-from ddml_fs.domains import across_domains, collect
-from ddml_fs.effect import DDML
 from ddml_fs.effects_table import chosen, effects_table, spread_to_copies
 from ddml_fs.encoding import (
-    Columns,
-    Target,
     number_of_folds,
     read_columns,
     read_domains,
     read_target,
-    splits_of_domains,
-    strata_of,
 )
 from ddml_fs.engine.devices import resolve_devices
 from ddml_fs.engine.plan import draw_seed
-from ddml_fs.engine.ridge import penalty_for
+from ddml_fs.engine.resources import Resources
+from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.progress import progress_bar
 from ddml_fs.ranking import (
     RANKINGS,
@@ -35,63 +28,14 @@ from ddml_fs.ranking import (
     default_downstream,
     feature_scores,
     greedy_order,
+    left_out_orders,
     redundancy_weight,
 )
-from ddml_fs.sweep import sweep
-from ddml_fs.validation import check_integer, check_number, check_option
+from ddml_fs.scores import Logistic, PartiallyLinear
+from ddml_fs.sweep import SweepResult, sweep
+from ddml_fs.validation import check_integer, check_number, check_option, forget_fit
 
-SCREENS = 2  # the second one is free of most consequences that bias the first
 N_DRAWS = 1000  # of the multiplier bootstrap
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a fit read and found, for those who build on it.
-
-    Attributes
-    ----------
-    X : array or sparse matrix of shape (N, D)
-        The rows of the sources.
-    columns : Columns
-    target : Target
-    domain, fold : int arrays of shape (N,)
-    evidence : list of Evidence
-        One an outcome.
-    """
-
-    X: np.ndarray
-    columns: Columns
-    target: Target
-    domain: np.ndarray
-    fold: np.ndarray
-    evidence: list
-
-
-def sweep_estimator(nuisance="mlp", **changes):
-    """The DDML that a sweep uses: small, strongly shrunken networks.
-
-    Shrunken nuisances rank features better than the best predictive ones, and are quick. A single
-    effect is better estimated by the defaults of :class:`~ddml_fs.DDML`.
-
-    Parameters
-    ----------
-    nuisance : {"mlp", "rf", "ridge"}, estimator or pair of estimators
-    **changes
-        Other settings of DDML.
-
-    Returns
-    -------
-    estimator : DDML
-
-    Examples
-    --------
-    >>> from ddml_fs.selector import sweep_estimator
-    >>> sweep_estimator("ridge").shrinkage
-    20.0
-    """
-    settings = {"hidden": 4, "latent": 4, "epochs": 8, "learning_rate": 0.02, "gates": False}
-    settings |= {"lambda_ort": 0.1, "shrinkage": 20.0}
-    return DDML(nuisance, **(settings | changes))
 
 
 class CausalFeatureSelector(SelectorMixin, BaseEstimator):
@@ -108,22 +52,24 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         as well as with the best number, leaving one domain out at a time or, with one domain, by
         cross-validation. "fdr": those whose q-value is at most ``fdr_level``. May be changed after
         ``fit`` (by ``set_params``) at no cost, except to "auto".
-    estimator : {"mlp", "rf", "ridge"} or DDML, default="mlp"
-        How effects are estimated. A name stands for the settings of
-        :func:`~ddml_fs.selector.sweep_estimator`; "ridge" is a closed form, for thousands of
-        features. Its score is chosen by ``scale``.
+    nuisance : str, Nuisance, estimator or pair of estimators, default="shrunken"
+        Nuisance models, as in :class:`~ddml_fs.DDML`. "shrunken": small networks that start from
+        ridge regressions and learn what these miss; "ridge": the ridge regressions alone, in closed
+        form, for thousands of features; "shrunken_rf": forests for what the networks miss.
     ranking : {"causal", "effect", "tstat", "stability"} or callable, default="causal"
         "causal": the mean effect over the standard deviation of the effect in a new domain, less
         redundancy with features ranked before. "effect": |θ|. "tstat": |θ| over its standard error.
         "stability": the chance that a new domain's effect has the same sign. A callable takes
         ``effects_`` and returns scores.
     scale : {"auto", "log_odds", "mean"}, default="auto"
-        What effects are effects on: the log-odds of a label (DDML's logistic score), or the mean
-        (its partially linear score). "auto" is the first for labels and the second for numbers.
+        What effects are effects on: the log-odds of a label (the logistic score), or the mean
+        (the partially linear score). "auto" is the first for labels and the second for numbers.
     covariates : {"stable", "all"}, default="stable"
         With several domains: what effects are conditional on. Given a consequence of the label,
         the effects of its causes are biased, so features whose effects differ between the domains,
         as a quick ridge sweep finds them, are treatments but no covariates.
+    n_folds : int, default=5
+        Folds of the cross-fitting; fewer where the rarest class asks for it.
     fdr_level : float, default=0.1
         Share of false discoveries that "fdr" aims at.
     downstream : estimator, optional
@@ -136,7 +82,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         Folder in which finished shards are kept. A run that was interrupted does only what is
         missing, and the same sweep is not computed twice.
     n_jobs : int, optional
-        joblib workers for the shards.
+        joblib workers for the shards and for scikit-learn models, threads of closed forms.
     device : str, torch.device or list of them, default="auto"
         Where to compute; shards take the devices of a list in turn.
     random_state : int, RandomState or None, default=None
@@ -147,7 +93,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
     Attributes
     ----------
     effects_ : DataFrame
-        One row a feature, see Notes.
+        One row per feature, see Notes.
     scores_ : array of shape (n_features,)
         Larger is better; 0 for constant columns.
     ranking_ : int array of shape (n_features,)
@@ -197,10 +143,11 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         self,
         n_features_to_select="auto",
         *,
-        estimator="mlp",
+        nuisance="shrunken",
         ranking="causal",
         scale="auto",
         covariates="stable",
+        n_folds=5,
         fdr_level=0.1,
         downstream=None,
         task="auto",
@@ -212,10 +159,11 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         verbose=False,
     ):
         self.n_features_to_select = n_features_to_select
-        self.estimator = estimator
+        self.nuisance = nuisance
         self.ranking = ranking
         self.scale = scale
         self.covariates = covariates
+        self.n_folds = n_folds
         self.fdr_level = fdr_level
         self.downstream = downstream
         self.task = task
@@ -248,11 +196,22 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         -------
         self : CausalFeatureSelector
         """
-        self._fit(X, y, sample_domain)
+        self.fit_sweep(X, y, sample_domain)
         return self
 
-    def _fit(self, X, y, sample_domain):
-        """Fit, and return what was read and found."""
+    def fit_sweep(self, X, y, sample_domain=None) -> SweepResult:
+        """Fit, and return what was read and found, for estimators that build on it.
+
+        Parameters
+        ----------
+        X, y, sample_domain
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        result : SweepResult
+        """
+        forget_fit(self)
         self._check_options()
         source, domain, self.domains_ = read_domains(sample_domain, _num_samples(X))
         if not source.all():
@@ -268,16 +227,12 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         )
         target = read_target(y, self.task)
         columns = read_columns(X.toarray() if issparse(X) else X)
-        estimator = self._estimator(target)
-
-        evidence, fold = self._estimate(columns, target, domain, estimator)
-        self._rank(columns, target, evidence, estimator)
-        for name in ("n_features_auto_", "curve_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
+        result = self._sweep(X, columns, target, domain)
+        self._rank(result)
         if self.n_features_to_select == "auto":
-            self._choose(columns, target, domain, fold, evidence)
+            self._choose(result)
         self._get_support_mask()  # a number that is too large is told now
-        return Found(X, columns, target, domain, fold, evidence)
+        return result
 
     def _check_options(self):
         n = self.n_features_to_select
@@ -289,78 +244,57 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
             check_integer(n, "n_features_to_select", 1)
         if not callable(self.ranking):
             check_option(self.ranking, "ranking", RANKINGS)
-        if not isinstance(self.estimator, DDML):
-            check_option(self.estimator, "estimator", ("mlp", "rf", "ridge"))
+        check_integer(self.n_folds, "n_folds", 2)
         check_option(self.covariates, "covariates", ("stable", "all"))
         check_option(self.scale, "scale", ("auto", "log_odds", "mean"))
         check_option(self.task, "task", ("auto", "classification", "regression"))
         check_number(self.fdr_level, "fdr_level", 0, 1)
         check_number(self.memory_budget, "memory_budget", 1e-3, np.inf)
 
-    def _estimator(self, target):
-        """The estimator, made fit for the data."""
-        named = not isinstance(self.estimator, DDML)
-        estimator = sweep_estimator(self.estimator) if named else clone(self.estimator)
+    def _sweep(self, X, columns, target, domain):
+        """The evidence on every feature."""
+        if columns.X.shape[1] == 0:
+            raise ValueError("X must have a column that varies, got constant columns alone.")
         if self.scale == "log_odds" and target.classes is None:
             raise ValueError("scale='log_odds' needs labels in y, got numbers.")
         log_odds = self.scale != "mean" and target.classes is not None
-        n_folds = number_of_folds(estimator.n_folds, target)
-        score = "logistic" if log_odds else "partially_linear"
-        return estimator.set_params(score=score, n_folds=n_folds)
-
-    def _estimate(self, columns, target, domain, estimator):
-        """The sweep: the evidence on every feature, one an outcome, and the rows' folds."""
-        if columns.X.shape[1] == 0:
-            raise ValueError("X must have a column that varies, got constant columns alone.")
+        score = Logistic() if log_odds else PartiallyLinear()
+        nuisance = resolve_nuisance(self.nuisance)
+        nuisance.check(score)
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = draw_seed(check_random_state(seed))
         self._seed = int(seed)
-
-        def evidence(model, covariates, **options):
-            sweeps = sweep(
-                columns.X,
-                columns.binary,
-                target.outcomes,
-                model,
-                strata=strata_of(target, domain, estimator.n_folds),
-                seed=seed,
-                covariates=covariates,
-                **options,
-            )
-            return [collect(s, columns.unit, domain) for s in sweeps], sweeps[0].fold
-
-        stable = None
-        if len(self.domains_) > 1 and self.covariates == "stable":
-            screen = sweep_estimator("ridge", score=estimator.score, n_folds=estimator.n_folds)
-            for _ in range(SCREENS):
-                parts = [across_domains(*s.by_domain()) for s in evidence(screen, stable)[0]]
-                stable = np.all([part.stable for part in parts], 0)
-                if stable.sum() < 2:
-                    stable = None  # with nothing stable to condition on, on all
         with progress_bar(self.verbose, "sweep over all features") as progress:
-            return evidence(
-                estimator,
-                stable,
-                devices=resolve_devices(self.device),
+            resources = Resources(
+                devices=tuple(resolve_devices(self.device)),
                 n_jobs=self.n_jobs,
                 memory=self.memory_budget,
                 checkpoint=self.checkpoint,
+                detail=False,
                 progress=progress,
             )
+            return sweep(
+                X,
+                columns,
+                target,
+                domain,
+                nuisance,
+                score,
+                seed=self._seed,
+                n_folds=number_of_folds(self.n_folds, target),
+                stable_only=self.covariates == "stable",
+                resources=resources,
+            )
 
-    def _rank(self, columns, target, evidence, estimator):
+    def _rank(self, result):
         """Make the table of effects, and bring the features into order."""
-        n = len(columns.X)
-        n_train = n * (estimator.n_folds - 1) / estimator.n_folds
-        self._beta = 0.0
-        shrinkage = estimator._settings().shrinkage
-        if self.ranking == "causal" and shrinkage:
-            penalty = penalty_for(shrinkage, columns.X.shape[1], n_train)
-            self._beta = redundancy_weight(penalty)
-        sd = columns.distinct_sd
-        table, shown = effects_table(evidence, sd, self.domains_, target.classes)
-        table["score"] = feature_scores(self.ranking, table, n)
+        columns = result.columns
+        self._beta = redundancy_weight(result.penalty) if self.ranking == "causal" else 0.0
+        table, shown = effects_table(
+            result.evidence, columns.distinct_sd, self.domains_, result.target.classes
+        )
+        table["score"] = feature_scores(self.ranking, table, len(columns.X))
         order = greedy_order(table["score"].to_numpy(), columns.X, self._beta)
 
         names = getattr(self, "feature_names_in_", None)
@@ -370,31 +304,18 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
             table, order, columns.group, columns.sd, names
         )
         self.scores_ = self._table["score"].to_numpy()
-        influence = chosen(shown, [s.influence for s in evidence])
+        influence = chosen(shown, [s.influence for s in result.evidence])
         rng = check_random_state(self._seed)
         self._maxima = inference.bootstrap_maxima(influence, N_DRAWS, rng)
 
-    def _choose(self, columns, target, domain, fold, evidence):
+    def _choose(self, result):
         """The number of features, from the given rows alone."""
-        part = "domain" if splits_of_domains(target, domain) else "fold"
-        label = domain if part == "domain" else fold
-        # Features whose effects differ between the domains are not worth a try in a new one.
-        stable = np.all([across_domains(*s.by_domain()).stable for s in evidence], 0)
-        if not stable.any():
-            stable[:] = True
-        splits = []
-        for k in np.unique(label):
-            train, test = np.flatnonzero(label != k), np.flatnonzero(label == k)
-            other = [s.without(part, k) for s in evidence]
-            domains = np.delete(self.domains_, k) if part == "domain" else self.domains_
-            table, _ = effects_table(other, columns.distinct_sd, domains, target.classes)
-            scores = feature_scores(self.ranking, table, len(train))
-            order = greedy_order(scores, columns.X[train], self._beta)
-            splits.append((train, test, order[stable[order]]))
+        columns, target = result.columns, result.target
         downstream = self.downstream
         if downstream is None:
             downstream = default_downstream(target.classes is not None)
         y = target.y if target.classes is None else target.classes[target.y]
+        splits = left_out_orders(result, self.domains_, self.ranking, self._beta)
         number, numbers, losses = choose_number(columns.X, y, splits, downstream, self.n_jobs)
         copies = np.bincount(columns.group[columns.group >= 0])
         ranked = columns.group[self._order]
@@ -404,7 +325,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
 
     @property
     def effects_(self):
-        """One row a feature: effect, uncertainty, stability, score, rank, and whether selected."""
+        """One row per feature: effect, uncertainty, stability, score, rank, and if selected."""
         check_is_fitted(self)
         return self._table.assign(rank=self.ranking_, selected=self._get_support_mask())
 
@@ -445,7 +366,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         Returns
         -------
         intervals : DataFrame
-            ``low`` and ``high``, one row a feature.
+            ``low`` and ``high``, one row per feature.
         """
         check_is_fitted(self)
         check_number(level, "level", 1e-6, 1 - 1e-6)

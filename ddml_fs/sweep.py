@@ -1,93 +1,98 @@
-"""Every column a treatment: the residuals of all of them, from one run of the engine."""
+"""Every column a treatment: the evidence on all of them, from one cross-fitting."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ddml_fs.engine.losses import DELTA, residuals
-from ddml_fs.engine.plan import plan_problems
-from ddml_fs.engine.run import run
+from ddml_fs.domains import across_domains, collect
+from ddml_fs.encoding import Columns, Target, strata_of
+from ddml_fs.engine.plan import make_plan
+from ddml_fs.nuisances import Ridge
+from ddml_fs.scores import residuals
+
+SCREENS = 2  # the second one is free of most consequences that bias the first
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """Held-out residuals of F treatments with one outcome.
+@dataclass(frozen=True, eq=False)
+class SweepResult:
+    """What a sweep read and found, for those who build on it.
 
     Attributes
     ----------
-    v, e : arrays of shape (N, F)
-        Residuals of the treatments, and of the outcome without each; for a continuous outcome
-        those of the outcome are in units of their variance, so that v·e is the score.
-    information : array of shape (N, F)
-        Per unit of v²: p(1 − p) for a label, 1 / σ² for a continuous outcome.
-    fold : int array of shape (N,)
-        The fold of a row in the first split.
+    X : array or sparse matrix of shape (N, D)
+        The rows of the sources.
+    columns : Columns
+    target : Target
+    domain, fold : int arrays of shape (N,)
+    evidence : list of Evidence
+        One per outcome.
+    penalty : float
+        λ by which the nuisances were shrunken.
     """
 
-    v: np.ndarray
-    e: np.ndarray
-    information: np.ndarray
+    X: np.ndarray
+    columns: Columns
+    target: Target
+    domain: np.ndarray
     fold: np.ndarray
+    evidence: list
+    penalty: float
 
 
-def sweep(X, binary, outcomes, estimator, *, strata, seed, **options):
-    """Residuals of every column, for every outcome.
+def sweep(X, columns, target, domain, nuisance, score, *, seed, n_folds, stable_only, resources):
+    """The evidence on every column.
 
     Parameters
     ----------
-    X : array of shape (N, F)
-    binary : bool array of shape (F,)
-        Which columns are 0/1.
-    outcomes : list of arrays of shape (N,)
-    estimator : DDML
-        Its settings; with the logistic score the outcomes are 0/1 labels.
-    strata : int array of shape (N,), optional
-        Labels that every fold has in the same shares.
-    seed : int, RandomState or None
-    **options
-        Of :func:`ddml_fs.engine.run.run`: covariates, devices, workers, memory, checkpoint and
-        progress.
+    X : array or sparse matrix of shape (N, D)
+        As it was given.
+    columns : Columns
+        Its distinct columns.
+    target : Target
+    domain : int array of shape (N,)
+    nuisance : Nuisance
+    score : ResidualScore
+    seed : int
+    n_folds : int
+    stable_only : bool
+        Whether features whose effects differ between domains, as quick ridge sweeps find them, are
+        no covariates.
+    resources : Resources
 
     Returns
     -------
-    sweeps : list of Sweep
-        One an outcome.
+    result : SweepResult
     """
-    label = estimator.score == "logistic"
-    problems = plan_problems(
-        [(j, bool(b)) for j, b in enumerate(binary)],
-        [(outcome, label) for outcome in outcomes],
-        len(X),
-        check_random_state(seed),
-        n_folds=estimator.n_folds,
-        n_repeats=estimator.n_repeats,
-        strata=strata,
-        valid_share=estimator.valid_share,
-    )
-    settings = estimator._settings()
-    solutions = run(problems, X, settings, estimator.nuisance, detail=False, **options)
 
-    number = {id(outcome): c for c, outcome in enumerate(outcomes)}
-    # Every row is held out once a repeat: the mean over the repeats.
-    m, g = np.zeros((2, len(outcomes), *X.shape), dtype=np.float32)
-    for q, solution in zip(problems, solutions, strict=True):
-        at = number[id(q.outcome)], q.fold.hold, q.treatment
-        m[at] += solution.m / estimator.n_repeats
-        g[at] += solution.g / estimator.n_repeats
-    fold = np.empty(len(X), dtype=int)
-    folds = list({id(q.fold): q.fold for q in problems}.values())[: estimator.n_folds]
-    for k, part in enumerate(folds):
-        fold[part.hold] = k
+    def evidence(model, covariates, resources=None):
+        plan = make_plan(
+            columns.X,
+            np.column_stack(target.outcomes),
+            check_random_state(seed),
+            binary_T=columns.binary,
+            label=score.label,
+            covariates=covariates,
+            n_folds=n_folds,
+            strata=strata_of(target, domain, n_folds),
+        )
+        predictions = model.predict(plan, resources=resources)
+        fold = np.empty(len(domain), dtype=int)
+        for k, part in enumerate(plan.folds):
+            fold[part.hold] = k
+        found = []
+        for c in range(plan.Y.shape[1]):
+            hat = predictions.of(0, c, slice(None))
+            y = plan.Y[:, c, None].astype(columns.X.dtype)
+            v, e = residuals(columns.X, hat.m, y, hat.g)
+            found.append(collect(score, v, e, hat.g, unit=columns.unit, domain=domain, fold=fold))
+        return plan, fold, found
 
-    sweeps = []
-    for c, outcome in enumerate(outcomes):
-        v, e = residuals(X, m[c], outcome[:, None].astype(np.float32), g[c])
-        if label:
-            p = np.clip(g[c], 0, 1)
-            information = p * (1 - p)
-        else:
-            scale = 1 / (np.mean(e**2, 0, dtype=np.float64) + DELTA)
-            e, information = e * scale, np.broadcast_to(scale, e.shape)
-        sweeps.append(Sweep(v, e, information, fold))
-    return sweeps
+    stable = None
+    for _ in range(SCREENS if stable_only and domain.max() > 0 else 0):
+        parts = [across_domains(*s.by_domain()) for s in evidence(Ridge(), stable)[2]]
+        stable = np.all([part.stable for part in parts], 0)
+        if stable.sum() < 2:
+            stable = None  # with nothing stable to condition on, on all
+    plan, fold, found = evidence(nuisance, stable, resources)
+    return SweepResult(X, columns, target, domain, fold, found, nuisance.shrinkage_of(plan))

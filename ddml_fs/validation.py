@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 
 def check_covariates(X):
-    """X as a float array with at least two finite columns."""
+    """X as a float array of finite columns."""
     if isinstance(X, pd.DataFrame):
         wrong = [c for c in X.columns if not pd.api.types.is_numeric_dtype(X[c])]
         if wrong:
@@ -19,10 +19,14 @@ def check_covariates(X):
         X = check_array(X, dtype=np.float64, ensure_all_finite=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"X must be a numeric table of two dimensions: {error}") from None
-    if X.shape[1] < 2:
-        raise ValueError(f"X must have at least 2 columns, got {X.shape[1]}.")
     _check_finite(X, "X")
     return X
+
+
+def forget_fit(estimator):
+    """Remove everything that an earlier fit has left on an estimator."""
+    for name in vars(estimator).keys() - estimator.get_params(deep=False).keys():
+        delattr(estimator, name)
 
 
 def check_vector(values, name, n_samples):
@@ -30,9 +34,11 @@ def check_vector(values, name, n_samples):
     try:
         vector = column_or_1d(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be one numeric value a row: {error}") from None
+        raise ValueError(f"{name} must be one numeric value per row: {error}") from None
     if len(vector) != n_samples:
-        raise ValueError(f"{name} must have one value a row of X ({n_samples}), got {len(vector)}.")
+        raise ValueError(
+            f"{name} must have one value per row of X ({n_samples}), got {len(vector)}."
+        )
     _check_finite(vector, name)
     if np.ptp(vector) == 0:
         raise ValueError(f"{name} must vary, got the single value {vector[0]:g} in every row.")
@@ -104,7 +110,7 @@ def check_folds(n_folds, treatment, binary):
             )
     if len(treatment) < 4 * n_folds:
         raise ValueError(
-            f"X must have at least 4 rows a fold ({4 * n_folds} for n_folds={n_folds}), "
+            f"X must have at least 4 rows per fold ({4 * n_folds} for n_folds={n_folds}), "
             f"got {len(treatment)}."
         )
 

@@ -1,9 +1,11 @@
 """Data with known truth, and benchmarks."""
 
 from ddml_fs.datasets.amazon import fetch_amazon_reviews, fetch_multi_domain_sentiment
-from ddml_fs.datasets.benchmarks import fetch_ihdp, fetch_jobs, fetch_twins
 from ddml_fs.datasets.domains import make_domain_data
 from ddml_fs.datasets.effects import make_dense_effect_data, make_effect_data
+from ddml_fs.datasets.ihdp import fetch_ihdp
+from ddml_fs.datasets.jobs import fetch_jobs
+from ddml_fs.datasets.twins import fetch_twins
 
 __all__ = [
     "fetch_amazon_reviews",

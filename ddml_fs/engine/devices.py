@@ -1,25 +1,55 @@
 """Where to compute, and with how many threads."""
 
+import threading
 from contextlib import contextmanager
 
 import torch
 from threadpoolctl import threadpool_limits
 
 
+class ThreadLimit:
+    """The threads of the whole process, lowered while anybody asks for it.
+
+    Several fits may run in threads of one process: the first to come notes the numbers of threads,
+    the last to leave restores them.
+    """
+
+    def __init__(self):
+        self.lock, self.users, self.torch_threads, self.pools = threading.Lock(), 0, 1, None
+
+    def enter(self, n):
+        """Compute with n threads from now on."""
+        with self.lock:
+            if not self.users:
+                self.torch_threads, self.pools = torch.get_num_threads(), threadpool_limits(n)
+            self.users += 1
+            torch.set_num_threads(n)
+
+    def leave(self):
+        """Give the threads back."""
+        with self.lock:
+            self.users -= 1
+            # OpenMP counts threads per thread, so each restores its own.
+            torch.set_num_threads(self.torch_threads)
+            if not self.users and self.pools is not None:
+                self.pools.restore_original_limits()
+
+
+LIMIT = ThreadLimit()
+
+
 @contextmanager
-def one_thread():
-    """Compute in one thread, in torch and in linear algebra.
+def limit_threads(n):
+    """Compute in n threads, in torch and in linear algebra.
 
     A stack is many small operations: threads that wait for each other between any two of them cost
     more than they bring. More cores are used by more workers, and no more than were asked for.
     """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    LIMIT.enter(n)
     try:
-        with threadpool_limits(1):
-            yield
+        yield
     finally:
-        torch.set_num_threads(before)
+        LIMIT.leave()
 
 
 def resolve_devices(devices="auto"):
@@ -45,15 +75,20 @@ def resolve_device(device="auto"):
     >>> resolve_device("cpu")
     device(type='cpu')
     """
-    if isinstance(device, torch.device):
-        return device
-    if device != "auto":
+    if not isinstance(device, torch.device) and device != "auto":
         try:
-            return torch.device(device)
+            device = torch.device(device)
         except (RuntimeError, TypeError):
             raise ValueError(
                 f"device must be 'auto' or a torch device such as 'cpu' or 'cuda', got {device!r}."
             ) from None
+    if isinstance(device, torch.device):
+        available = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+        if not available.get(device.type, lambda: True)():
+            raise ValueError(
+                f"device must be one that this machine has, got {str(device)!r}; use 'auto'."
+            )
+        return device
     if torch.cuda.is_available():
         return torch.device("cuda")
     if torch.backends.mps.is_available():

@@ -26,7 +26,7 @@ def choose_inputs(net, objective, stack, slack, cuts=CUTS):
 
     Parameters
     ----------
-    net : Network
+    net : RoleNetwork
         Trained with a group lasso; unchanged on return.
     objective : Objective
     stack : Stack
@@ -62,4 +62,4 @@ def choose_inputs(net, objective, stack, slack, cuts=CUTS):
     depth = torch.arange(len(cuts), device=allowed.device)[:, None]
     deepest = torch.where(allowed, depth, 0).amax(0)
     chosen = torch.tensor(cuts, device=strength.device)[deepest]  # (P,)
-    return (strength > chosen[:, None]).cpu() & net.keep[:, stack.columns]
+    return (strength > chosen[:, None]).cpu() & stack.keep

@@ -1,6 +1,6 @@
 """The losses of CRD and RDO, each equation once.
 
-All functions take whole stacks, (P, B), and return one loss a problem, (P,).
+All functions take whole stacks, (P, B), and return one loss per problem, (P,).
 """
 
 import math
@@ -9,21 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, layer_norm
 
-DELTA = 1e-8  # δ and ε of Eqs. 15, 17 and 23
+from ddml_fs.scores import DELTA, residual_on_residual
+
 ORTHOGONALITY = ("paper", "split", "moments")
-
-
-# --- Residuals: the one formula, for training (Eqs. 14-16) and for the estimate (Eqs. 22, 23) ---
-
-
-def residuals(T, T_hat, Y, Y_hat):
-    """Treatment and outcome residuals v and e, Eqs. 14 and 22. Tensors or NumPy arrays."""
-    return T - T_hat, Y - Y_hat
-
-
-def residual_on_residual(v, e):
-    """θ = vᵀe / (vᵀv + δ), Eqs. 15 and 23, over the last axis. Tensors or NumPy arrays."""
-    return (v * e).sum(-1) / ((v * v).sum(-1) + DELTA)
 
 
 # --- CRD: supervision (Eq. 13) ---
@@ -94,16 +82,16 @@ def exact_hsic(Z_1: Tensor, Z_2: Tensor):
 
 
 class RandomFeatures:
-    """Random Fourier features of the three roles' Gaussian kernels, drawn once a problem.
+    """Random Fourier features of the three roles' Gaussian kernels, drawn once per problem.
 
     Parameters
     ----------
     seeds : list of int
-        One a problem.
+        One per problem.
     Z : int
         Latents of a role.
     n_features : int
-        Features a role, m.
+        Features per role, m.
     like : Tensor
         Gives device and dtype.
     """

@@ -46,12 +46,12 @@ def encode(x, W_1, b_1, W_2, b_2):
         The latents Zc, Zt and Zy side by side.
     """
     p, B = W_1.shape[2], x.shape[1]
-    h = torch.baddbmm(b_1.flatten(2), x, W_1.flatten(2))  # (G, B, p·3H): one product a fold
+    h = torch.baddbmm(b_1.flatten(2), x, W_1.flatten(2))  # (G, B, p·3H): one product per fold
     h = hardswish(h).unflatten(2, (p, -1)).transpose(1, 2).reshape(W_2.shape[0], B, -1)
     return torch.baddbmm(b_2, h, W_2)
 
 
-class Stacked(nn.Module):
+class StackedModule(nn.Module):
     """Weights with a problem axis: (P, in, out), or (G, in, p, out) in a shared first layer."""
 
     W_1: Tensor
@@ -88,7 +88,7 @@ class Stacked(nn.Module):
             old.copy_(torch.where(chosen.view(shape), source[name], old))
 
 
-class Heads(Stacked):
+class Heads(StackedModule):
     """Ψ, Eq. 12: two small networks on the latents, each of which reads two of the three roles.
 
     Parameters
@@ -96,7 +96,7 @@ class Heads(Stacked):
     stack : Stack
         Gives G, p and the device.
     generators : list of torch.Generator
-        One a problem.
+        One per problem.
     sizes : Sizes
         Widths.
     reads : tuple
@@ -122,40 +122,39 @@ class Heads(Stacked):
         return torch.baddbmm(self.b_2, h, self.W_2).unbind(-1)
 
 
-class Network(Stacked):
+class RoleNetwork(StackedModule):
     """Φ and Ψ for a stack of P = G·p problems.
 
-    Weights are drawn on the CPU, by one generator a problem and for all columns of X, so they
+    Weights are drawn on the CPU, by one generator per problem and for all columns of X, so they
     depend neither on the device nor on how problems are packed.
 
     Parameters
     ----------
     stack : Stack
-        Gives G, p, the columns, the seeds and the device.
-    keep : bool Tensor of shape (P, D)
-        The inputs each problem reads, among all columns of X.
+        Gives G, p, the columns, the inputs that each problem reads, the seeds and the device.
     sizes : Sizes
         Widths.
     silent : bool
         Whether the heads start at zero, and so the network at what its stack starts from.
     """
 
-    def __init__(self, stack, keep, sizes, silent=False):
+    def __init__(self, stack, sizes, silent=False):
         super().__init__(stack)
-        self.keep = keep
         H, Z = sizes.H, sizes.Z
-        generators = [torch.Generator().manual_seed(q.seed) for q in stack.problems]
+        generators = [torch.Generator().manual_seed(seed) for seed in stack.seeds]
         mask_2 = torch.block_diag(*[torch.ones(H, Z)] * 3)  # (3H, 3Z)
+        everywhere = torch.zeros(self.P, stack.D, dtype=torch.bool)
+        everywhere[:, stack.columns] = stack.keep
         W_1 = torch.stack(
             [
                 draw(g, k[:, None].expand(-1, 3 * H), max(1, int(k.sum())))[stack.columns]
-                for g, k in zip(generators, keep, strict=True)
+                for g, k in zip(generators, everywhere, strict=True)
             ]
         )
         W_2 = torch.stack([draw(g, mask_2, H) for g in generators])
         # The problems of a fold stand side by side, so that the first layer is one product.
         W_1 = W_1.unflatten(0, (self.G, self.p)).transpose(1, 2)  # (G, D, p, 3H)
-        mask_1 = keep[:, stack.columns].unflatten(0, (self.G, self.p)).transpose(1, 2)[..., None]
+        mask_1 = stack.keep.unflatten(0, (self.G, self.p)).transpose(1, 2)[..., None]
         self.set_weight("W_1", W_1, mask_1)
         self.set_weight("b_1", torch.zeros(self.G, 1, self.p, 3 * H))
         self.set_weight("W_2", W_2, mask_2)

@@ -5,20 +5,19 @@ from dataclasses import dataclass
 import torch
 
 from ddml_fs.engine.losses import (
-    DELTA,
     RandomFeatures,
     orthogonality_loss,
-    residuals,
     row_errors,
     target_loss,
     to_mean,
 )
+from ddml_fs.scores import DELTA, residuals
 
 OUTCOMES = ("coupled", "direct")
 
 
 @dataclass(frozen=True)
-class Weights:
+class LossSettings:
     """Settings of L_total.
 
     Attributes
@@ -33,7 +32,7 @@ class Weights:
         Whether the loss of a binary target counts as if its classes were balanced, so that a
         penalty on the weights presses as much on rare targets as on others.
     n_features : int
-        Random Fourier features a role in HSIC.
+        Random Fourier features per role in HSIC.
     penalty_every : int
         The two penalties are computed on every so many-th batch, with so many times the weight:
         the same gradient on average, at a fraction of the cost.
@@ -59,18 +58,18 @@ class Objective:
 
     Parameters
     ----------
-    net : Network
+    net : RoleNetwork
     stack : Stack
     sizes : Sizes
-    weights : Weights
+    settings : LossSettings
     memory : int
         Batches over which θ₀ is averaged.
     """
 
-    def __init__(self, net, stack, sizes, weights, memory=50):
-        self.net, self.weights, self.memory = net, weights, memory
+    def __init__(self, net, stack, sizes, settings, memory=50):
+        self.net, self.settings, self.memory = net, settings, memory
         self.binary_T, self.binary_Y = stack.binary_T, stack.binary_Y
-        self.coupled = weights.outcome == "coupled"
+        self.coupled = settings.outcome == "coupled"
         if self.coupled and self.binary_Y is not False:
             raise ValueError("outcome='coupled' needs continuous outcomes, got binary ones.")
         if self.coupled and stack.base is not None:
@@ -78,15 +77,16 @@ class Objective:
         self.moments = torch.zeros(2, stack.P).to(stack.X)
         self.n_batches = 0
         # 1 / (4 p(1 − p)) in terms of the log-odds; 1 for continuous targets.
-        log_odds = stack.log_odds if weights.even else torch.zeros_like(stack.log_odds)
+        log_odds = stack.log_odds if settings.even else torch.zeros_like(stack.log_odds)
         self.scale_T, self.scale_Y = torch.cosh(log_odds / 2).square().unbind(-1)
-        if weights.lambda_dis:
-            seeds = [q.seed + 1 for q in stack.problems]
-            self.features = RandomFeatures(seeds, sizes.Z, weights.n_features, stack.X)
+        if settings.lambda_dis:
+            seeds = [seed + 1 for seed in stack.seeds]
+            self.features = RandomFeatures(seeds, sizes.Z, settings.n_features, stack.X)
 
-    def forward(self, batch):
-        """The latents Z (P, B, 3Z), and T_raw, T_pre and Y_raw, all (P, B)."""
-        Z = self.net.Phi(batch.x)
+    def forward(self, batch, Z=None):
+        """The latents Z (P, B, 3Z), those of the batch unless given, and T_raw, T_pre and Y_raw,
+        all (P, B)."""
+        Z = self.net.Phi(batch.x) if Z is None else Z
         T_raw, Y_raw = self.net.Psi(Z)
         if batch.base is not None:
             T_raw, Y_raw = T_raw + batch.base[..., 0], Y_raw + batch.base[..., 1]
@@ -109,7 +109,7 @@ class Objective:
         self._update_theta(batch, T_pre.detach(), Y_raw.detach())
         errors_T = row_errors(T_raw, batch.T, self.binary_T)
         loss = self.supervised_loss(errors_T, self.outcome_errors(batch, Y_raw))
-        w, every = self.weights, self.weights.penalty_every
+        w, every = self.settings, self.settings.penalty_every
         if self.n_batches % every == 0 and w.lambda_dis:
             loss = loss + every * w.lambda_dis * self.features.hsic_loss(Z)
         if self.n_batches % every == 0 and w.lambda_ort:
@@ -126,9 +126,9 @@ class Objective:
         numerator, denominator = self.moments
         self.net.theta_0.copy_((numerator / (denominator + DELTA))[:, None, None])
 
-    def errors(self, batch):
-        """The rows' errors of both heads, each (P, B)."""
-        _, T_raw, _, Y_raw = self.forward(batch)
+    def errors(self, batch, Z=None):
+        """The rows' errors of both heads, each (P, B); from the latents Z where they are given."""
+        _, T_raw, _, Y_raw = self.forward(batch, Z)
         return row_errors(T_raw, batch.T, self.binary_T), self.outcome_errors(batch, Y_raw)
 
     def validate(self, batch, weight):

@@ -2,20 +2,20 @@
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 SMALLEST_BATCH, LARGEST_BATCH = 16, 1024
 LARGEST_SHARD = 256  # problems: enough to fill two cores, few enough that a lost shard costs little
+VALID_SHARE = 0.1  # of the training rows: they stop the training and open the gates
+LEAST_PENALTY = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
     """The rows of one fold of the cross-fitting.
-
-    Problems that hold the *same* ``Fold`` object see the same batches in the same order.
 
     Attributes
     ----------
@@ -40,31 +40,98 @@ class Fold:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """One effect on one fold: the unit of which a stack has P.
+class Plan:
+    """Every treatment with every outcome on every fold: problems as numbers into arrays.
 
     Attributes
     ----------
-    fold : Fold
-        The rows.
-    treatment : array of shape (N,), or int
-        The treatment, or the column of X that is the treatment and so is no covariate.
-    outcome : array of shape (N,)
-        The outcome.
-    binary_T : bool
-        Whether the treatment is 0/1.
-    seed : int
-        Seed of the initial weights.
-    binary_Y : bool
-        Whether the outcome is a 0/1 label, predicted as a probability.
+    X : array of shape (N, D)
+        The covariates, and treatments that are columns of X.
+    T : array of shape (N, F)
+        The treatments; X itself in a sweep over all columns.
+    own : int array of shape (F,)
+        The column of X that a treatment is, so that it is no covariate; −1 for one beside X.
+    binary_T : bool array of shape (F,)
+        Which treatments are 0/1.
+    Y : array of shape (N, C)
+        The outcomes.
+    binary_Y : bool array of shape (C,)
+        Which outcomes are 0/1 labels, predicted as probabilities.
+    covariates : bool array of shape (D,)
+        The columns that may be covariates.
+    folds : list of Fold
+        Those of all random splits, split by split.
+    seeds : int array
+        Of the initial weights, one per fold: a treatment's effect is the same alone and in a sweep.
+    n_repeats : int
+        Random splits, R.
     """
 
-    fold: Fold
-    treatment: np.ndarray | int
-    outcome: np.ndarray
-    binary_T: bool
-    seed: int
-    binary_Y: bool = False
+    X: np.ndarray
+    T: np.ndarray
+    own: np.ndarray
+    binary_T: np.ndarray
+    Y: np.ndarray
+    binary_Y: np.ndarray
+    covariates: np.ndarray
+    folds: list
+    seeds: np.ndarray
+    n_repeats: int = 1
+
+    @property
+    def shape(self):
+        """Numbers of folds, outcomes and treatments: the axes of the problems."""
+        return len(self.folds), self.Y.shape[1], self.T.shape[1]
+
+    @property
+    def n_problems(self):
+        """P."""
+        return math.prod(self.shape)
+
+    @property
+    def n_folds(self):
+        """Folds of one split, K."""
+        return len(self.folds) // self.n_repeats
+
+    def problem(self, i):
+        """Numbers of the fold, the outcome and the treatment of problem i, or of many."""
+        return np.unravel_index(i, self.shape)
+
+    def part(self, treatments, outcomes):
+        """The plan with some treatments and some outcomes alone."""
+        return replace(
+            self,
+            T=self.T[:, treatments],
+            own=self.own[treatments],
+            binary_T=self.binary_T[treatments],
+            Y=self.Y[:, outcomes],
+            binary_Y=self.binary_Y[outcomes],
+        )
+
+    def inputs(self, f):
+        """The columns of X that are covariates of treatment f, a bool array (D,)."""
+        use = self.covariates.copy()
+        if self.own[f] >= 0:
+            use[self.own[f]] = False
+        return use
+
+    def penalty(self, shrinkage, k=0):
+        """λ = shrinkage · D/n, D covariates and n training rows of fold k.
+
+        The best ridge penalty where signal / noise is 1 / shrinkage.
+        """
+        return penalty_for(shrinkage, self.covariates.sum(), len(self.folds[k].train))
+
+
+def penalty_for(shrinkage, D, n):
+    """λ = shrinkage · D/n for D columns and n rows.
+
+    Examples
+    --------
+    >>> penalty_for(20.0, 400, 1600)
+    5.0
+    """
+    return max(float(shrinkage * D / n), LEAST_PENALTY)
 
 
 def draw_seed(rng):
@@ -72,7 +139,7 @@ def draw_seed(rng):
     return int(rng.randint(np.iinfo(np.int32).max))
 
 
-def make_folds(n_samples, n_folds, rng, *, strata=None, valid_share=0.1):
+def make_folds(n_samples, n_folds, rng, *, strata=None):
     """Split the rows into ``n_folds`` folds.
 
     Parameters
@@ -81,10 +148,8 @@ def make_folds(n_samples, n_folds, rng, *, strata=None, valid_share=0.1):
         N and K.
     rng : RandomState
         Draws the split and the seeds.
-    strata : array of shape (N,), optional
+    strata : int array of shape (N,), optional
         Labels that every fold has in the same shares (a binary treatment).
-    valid_share : float
-        Share of the training rows that stops the training.
 
     Returns
     -------
@@ -95,7 +160,7 @@ def make_folds(n_samples, n_folds, rng, *, strata=None, valid_share=0.1):
     split = splitter(n_folds, shuffle=True, random_state=draw_seed(rng)).split(labels, labels)
     folds = []
     for train, hold in split:
-        n_valid = max(2, math.ceil(valid_share * len(train)))
+        n_valid = max(2, math.ceil(VALID_SHARE * len(train)))
         # Strata with too few rows cannot be shared between fitting and validation.
         counts = np.unique(labels[train], return_counts=True)[1]
         shared = strata is not None and counts.min() > 1 and len(counts) <= n_valid
@@ -103,51 +168,84 @@ def make_folds(n_samples, n_folds, rng, *, strata=None, valid_share=0.1):
             train,
             test_size=n_valid,
             random_state=draw_seed(rng),
-            stratify=strata[train] if shared else None,
+            stratify=labels[train] if shared else None,
         )
         folds.append(Fold(fit, valid, hold, draw_seed(rng)))
     return folds
 
 
-def plan_problems(treatments, outcomes, n_samples, rng, *, n_folds, n_repeats=1, **options):
-    """Every treatment with every outcome, on every fold of every random split.
-
-    Problems of one fold start from the same weights, whatever their number: a treatment's effect is
-    the same alone and in a sweep.
+def make_plan(
+    X,
+    outcomes,
+    rng,
+    *,
+    treatments=None,
+    own=None,
+    binary_T,
+    label=False,
+    covariates=None,
+    n_folds=5,
+    n_repeats=1,
+    strata=None,
+):
+    """Plan the cross-fitting of every treatment with every outcome.
 
     Parameters
     ----------
-    treatments : list of pairs
-        A treatment as :class:`Problem` takes it, and whether it is 0/1.
-    outcomes : list of pairs
-        An outcome (N,), and whether it is a 0/1 label.
-    n_samples : int
+    X : array of shape (N, D)
+    outcomes : array of shape (N, C)
     rng : RandomState
+    treatments : array of shape (N, F), optional
+        The columns of X unless given.
+    own : int array of shape (F,), optional
+        See :class:`Plan`; treatments that are given are beside X unless this says otherwise.
+    binary_T : bool array of shape (F,)
+    label : bool
+        Whether the outcomes are 0/1 labels.
+    covariates : bool array of shape (D,), optional
+        All columns unless given.
     n_folds, n_repeats : int
-    **options
-        Of :func:`make_folds`.
+    strata : int array of shape (N,), optional
 
     Returns
     -------
-    problems : list of Problem
-        By repeat, then by fold, then by outcome, then by treatment.
+    plan : Plan
+
+    Examples
+    --------
+    >>> X = np.arange(40.0).reshape(20, 2)
+    >>> plan = make_plan(X, X[:, :1], np.random.RandomState(0), binary_T=[False, False], n_folds=4)
+    >>> plan.shape, plan.inputs(1).tolist()
+    ((4, 1, 2), [True, False])
     """
-    problems = []
+    folds, seeds = [], []
     for _ in range(n_repeats):
-        for fold in make_folds(n_samples, n_folds, rng, **options):
-            seed = draw_seed(rng)
-            problems += [
-                Problem(fold, treatment, outcome, binary_T, seed, binary_Y)
-                for outcome, binary_Y in outcomes
-                for treatment, binary_T in treatments
-            ]
-    return problems
+        folds += make_folds(len(X), n_folds, rng, strata=strata)
+        seeds += [draw_seed(rng) for _ in range(n_folds)]
+    if treatments is None:
+        treatments, own = X, np.arange(X.shape[1])
+    if own is None:
+        own = np.full(treatments.shape[1], -1)
+    if covariates is None:
+        covariates = np.ones(X.shape[1], dtype=bool)
+    return Plan(
+        X=X,
+        T=treatments,
+        own=np.asarray(own),
+        binary_T=np.asarray(binary_T),
+        Y=outcomes,
+        binary_Y=np.full(outcomes.shape[1], label),
+        covariates=np.asarray(covariates),
+        folds=folds,
+        seeds=np.array(seeds),
+        n_repeats=n_repeats,
+    )
 
 
 def batch_size_for(n_rows, batch_size="auto"):
     """Rows of a batch, B; ``"auto"`` is the power of two next below a sixteenth of the rows.
 
-    Small data then still get enough steps an epoch, and large data are not slowed by tiny batches.
+    Small data then still get enough steps per epoch, and large data are not slowed by tiny batches.
 
     Examples
     --------
@@ -160,38 +258,27 @@ def batch_size_for(n_rows, batch_size="auto"):
     return min(batch_size, n_rows)
 
 
-def group_by_shape(problems, batch_size="auto"):
-    """Group problems into stacks: folds with equal batches, each with equally many problems.
-
-    Parameters
-    ----------
-    problems : list of Problem
-    batch_size : int or "auto"
+def group_by_shape(plan, batch_size="auto"):
+    """Group the folds whose batches are equally large and equally many: they share a stack.
 
     Returns
     -------
-    stacks : list of lists of int
-        Positions in ``problems``; in each list the problems of one fold stand side by side.
+    groups : list of lists of int
+        Numbers of folds.
     """
-    by_fold: dict = defaultdict(list)
-    for i, problem in enumerate(problems):
-        by_fold[id(problem.fold)].append(i)
     by_shape: dict = defaultdict(list)
-    for members in by_fold.values():
-        n_fit = len(problems[members[0]].fold.fit)
-        B = batch_size_for(n_fit, batch_size)
-        by_shape[B, n_fit // B, len(members)] += members
+    for k, fold in enumerate(plan.folds):
+        B = batch_size_for(len(fold.fit), batch_size)
+        by_shape[B, len(fold.fit) // B].append(k)
     return list(by_shape.values())
 
 
-def make_shards(problems, n_columns, sizes, batch_size="auto", memory=1.0):
-    """Split problems into shards, each one stack that fits the memory and is solved by itself.
+def make_shards(plan, sizes, batch_size="auto", memory=1.0):
+    """Split the problems into shards, each one stack that fits the memory and is solved by itself.
 
     Parameters
     ----------
-    problems : list of Problem
-    n_columns : int
-        Columns of X, D.
+    plan : Plan
     sizes : Sizes
         Widths of the networks.
     batch_size : int or "auto"
@@ -200,21 +287,20 @@ def make_shards(problems, n_columns, sizes, batch_size="auto", memory=1.0):
 
     Returns
     -------
-    shards : list of lists of int
-        Positions in ``problems``.
+    shards : list of int arrays
+        Numbers of problems; those of one fold stand side by side.
     """
     shards = []
-    for members in group_by_shape(problems, batch_size):
-        folds = [problems[i].fold for i in members]
-        G = len({id(fold) for fold in folds})
-        p = len(members) // G
-        B = batch_size_for(len(folds[0].fit), batch_size)
-        room = memory * 1e9 / (G * bytes_of_problem(folds[0], n_columns, sizes, B))
+    p = plan.n_problems // len(plan.folds)
+    numbers = np.arange(plan.n_problems).reshape(len(plan.folds), p)
+    for group in group_by_shape(plan, batch_size):
+        G, fold = len(group), plan.folds[group[0]]
+        B = batch_size_for(len(fold.fit), batch_size)
+        room = memory * 1e9 / (G * bytes_of_problem(fold, plan.X.shape[1], sizes, B))
         share = max(1, min(p, int(room), LARGEST_SHARD // G))
         share = math.ceil(p / math.ceil(p / share))  # shards of about one size
         for start in range(0, p, share):
-            stop = min(start + share, p)
-            shards.append([i for g in range(G) for i in members[g * p + start : g * p + stop]])
+            shards.append(numbers[group, start : start + share].ravel())
     return shards
 
 

@@ -1,4 +1,4 @@
-"""Ridge nuisances in closed form: every column of X as a treatment, from one inverse a fold.
+"""Ridge nuisances in closed form: every column of X as a treatment, from one inverse per fold.
 
 With Ω = (XᵀX/n + λI)⁻¹ and β the ridge coefficients of Y on all columns, the regression of column j
 on all others leaves the residual XΩ_j / Ω_jj, and the regression of Y on all columns but j is that
@@ -23,17 +23,6 @@ class Rows(NamedTuple):
     train: np.ndarray
     new: np.ndarray
     sd: np.ndarray
-
-
-def penalty_for(shrinkage, D, n):
-    """λ = shrinkage · D/n: the best ridge penalty where signal / noise is 1 / shrinkage.
-
-    Examples
-    --------
-    >>> penalty_for(20.0, 400, 1600)
-    5.0
-    """
-    return max(shrinkage * D / n, 1e-6)
 
 
 def standardised(X, train, new):
@@ -150,87 +139,73 @@ class Fit:
         return index
 
 
-def ridge_fits(problems, X, shrinkage, covariates, train, new):
+def ridge_fits(plan, shrinkage, *, everywhere=False):
     """Ridge nuisances of all problems, those of a fold from one inverse.
 
     Parameters
     ----------
-    problems : list of Problem
-    X : array of shape (N, D)
+    plan : Plan
     shrinkage : float
-        See :func:`penalty_for`.
-    covariates : bool array of shape (D,), or None
-        The columns that may be covariates; all unless given.
-    train, new : callables
-        From a fold to the rows to fit on, and to those to predict.
+        See :meth:`~ddml_fs.engine.plan.Plan.penalty`.
+    everywhere : bool
+        Whether to predict all rows, and not the held-out ones alone.
 
     Yields
     ------
-    i : int
-        Number of a problem.
-    m, g : arrays of shape (n_new,)
-        Predicted treatment, and predicted outcome: its log-odds for a label.
+    k, c : int
+        Numbers of a fold and of an outcome.
+    m, g : arrays of shape (n_new, F)
+        Predicted treatments, and predicted outcome without each: its log-odds for a label.
     """
-    X = np.asarray(X, dtype=np.float64)
-    covariates = np.ones(X.shape[1], bool) if covariates is None else np.asarray(covariates)
-    groups: dict = {}
-    for i, problem in enumerate(problems):
-        own = problem.treatment
-        key = id(own) if isinstance(own, np.ndarray) else None
-        groups.setdefault((id(problem.fold), key), []).append(i)
-    for members in groups.values():
-        own, fold = problems[members[0]].treatment, problems[members[0]].fold
-        table, use = X, covariates
-        if isinstance(own, np.ndarray):
-            table, use = np.column_stack([X, own]), np.r_[covariates, False]
-        rows = standardised(table, train(fold), new(fold))
-        fit = Fit(rows, use, penalty_for(shrinkage, use.sum(), len(rows.train)))
-        outcomes: dict = {}
-        for i in members:
-            q = problems[i]
-            j = table.shape[1] - 1 if isinstance(q.treatment, np.ndarray) else q.treatment
-            if id(q.outcome) not in outcomes:
-                predict = fit.logistic_outcome if q.binary_Y else fit.linear_outcome
-                outcomes[id(q.outcome)] = predict(q.outcome[train(fold)])
-            # A column that does not vary in training says nothing of itself: its mean is all.
-            varies = rows.sd[j] > FLAT
-            own = table[new(fold), j] - fit.residual[:, j] * rows.sd[j]
-            m = own if varies else np.full_like(own, table[train(fold)[0], j])
-            yield i, m, outcomes[id(q.outcome)][:, j]
+    beside = np.flatnonzero(plan.own < 0)
+    table = np.column_stack([plan.X, plan.T[:, beside]]).astype(np.float64, copy=False)
+    use = np.r_[plan.covariates, np.zeros(len(beside), bool)]
+    place = plan.own.copy()  # of the treatments in the table
+    place[beside] = plan.X.shape[1] + np.arange(len(beside))
+    for k, fold in enumerate(plan.folds):
+        new = np.arange(len(table)) if everywhere else fold.hold
+        rows = standardised(table, fold.train, new)
+        fit = Fit(rows, use, plan.penalty(shrinkage, k))
+        sd = rows.sd[place]
+        # A column that does not vary in training says nothing of itself: its mean is all.
+        m = np.where(
+            sd > FLAT,
+            table[np.ix_(new, place)] - fit.residual[:, place] * sd,
+            table[fold.train[0], place],
+        )
+        for c, label in enumerate(plan.binary_Y):
+            predict = fit.logistic_outcome if label else fit.linear_outcome
+            yield k, c, m, predict(plan.Y[fold.train, c])[:, place]
 
 
-def solve_ridge(problems, X, shrinkage, covariates=None):
-    """Held-out predictions m and g of all problems, a list of pairs of arrays (n_hold,)."""
-    out: list = [None] * len(problems)
-    fits = ridge_fits(
-        problems, X, shrinkage, covariates, lambda fold: fold.train, lambda fold: fold.hold
-    )
-    for i, m, g in fits:
-        out[i] = (m, expit(g) if problems[i].binary_Y else g)
-    return out
-
-
-def ridge_base(problems, X, shrinkage, covariates=None):
+def ridge_base(plan, shrinkage, members):
     """What a shrunken network starts from: ridge nuisances, fitted on the training rows.
 
     Validation rows are among these: they choose between epochs, which all start from one base.
+
+    Parameters
+    ----------
+    plan : Plan
+    shrinkage : float
+    members : int array of shape (P,)
+        Numbers of the problems.
 
     Returns
     -------
     base : array of shape (P, N, 2)
         For T and Y: log-odds of binary targets, values of others.
     """
-    everything = np.arange(len(X))
-    base = np.empty((len(problems), len(X), 2))
-    fits = ridge_fits(
-        problems, X, shrinkage, covariates, lambda fold: fold.train, lambda fold: everything
-    )
-    for i, m, g in fits:
-        q = problems[i]
-        if q.binary_T:
-            own = q.treatment if isinstance(q.treatment, np.ndarray) else X[:, q.treatment]
-            # A linear model of a probability leaves [0, 1]; keep it within a fifth of the mean.
-            share = np.clip(own[q.fold.train].mean(), 1e-3, 1 - 1e-3)
-            m = logit(np.clip(m, share / 5, 1 - (1 - share) / 5))
-        base[i, :, 0], base[i, :, 1] = m, g
+    fold, outcome, treatment = plan.problem(members)
+    treatments, at = np.unique(treatment, return_inverse=True)
+    outcomes = np.unique(outcome)
+    base = np.empty((len(members), len(plan.X), 2))
+    part = plan.part(treatments, outcomes)
+    for k, c, m, g in ridge_fits(part, shrinkage, everywhere=True):
+        for i in np.flatnonzero((fold == k) & (outcome == outcomes[c])):
+            base[i, :, 0], base[i, :, 1] = m[:, at[i]], g[:, at[i]]
+    for i in np.flatnonzero(plan.binary_T[treatment]):
+        # A linear model of a probability leaves [0, 1]; keep it within a fifth of the mean.
+        share = plan.T[plan.folds[fold[i]].train, treatment[i]].mean()
+        share = np.clip(share, 1e-3, 1 - 1e-3)
+        base[i, :, 0] = logit(np.clip(base[i, :, 0], share / 5, 1 - (1 - share) / 5))
     return base

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ddml_fs.engine.plan import batch_size_for
 
-BATCHES_A_READ = 8  # few enough to hold, many enough that reading costs little a batch
+BATCHES_PER_READ = 8  # few enough to hold, many enough that reading costs little per batch
 
 
 class Batch(NamedTuple):
@@ -21,6 +21,19 @@ class Batch(NamedTuple):
     base: Tensor | None = None  # (P, B, 2), what the heads' outputs are added to
 
 
+class Scale(NamedTuple):
+    """Means and standard deviations (P, 1) of the problems' targets."""
+
+    mean: Tensor  # of the centred targets, on the device
+    sd: Tensor
+    level: np.ndarray  # of the targets themselves, in double precision
+    unit: np.ndarray
+
+    def undo(self, values):
+        """Values (..., P, n) on the targets' own scale, as arrays in double precision."""
+        return values.cpu().double().numpy() * self.unit + self.level
+
+
 class Stack:
     """G folds with p problems each, packed for the device.
 
@@ -29,100 +42,119 @@ class Stack:
 
     Parameters
     ----------
-    problems : list of Problem
-        Fold by fold, as :func:`ddml_fs.engine.plan.group_by_shape` orders them.
+    plan : Plan
+    members : int array of shape (P,)
+        Numbers of the problems, fold by fold, as :func:`ddml_fs.engine.plan.make_shards` orders
+        them.
     X : Tensor of shape (N, D)
-        All rows, on the CPU.
+        All rows less ``x_offset``, on the CPU.
     device : torch.device
         Where batches are made.
     batch_size : int or "auto"
         Rows of a batch.
     dtype : torch.dtype
         Of all tensors, and so of the networks.
-    covariates : bool array of shape (D,), optional
-        The columns that may be covariates; all unless given.
+    x_offset : array of shape (D,), optional
+        What was taken from the columns so that no offset drowns them in single precision.
     """
 
     def __init__(
         self,
-        problems,
+        plan,
+        members,
         X,
         device="cpu",
         batch_size="auto",
         dtype=torch.float32,
-        covariates=None,
+        x_offset=None,
     ):
-        self.problems = problems
-        self.folds = list({id(q.fold): q.fold for q in problems}.values())
-        self.G, self.p = len(self.folds), len(problems) // len(self.folds)
-        self.P, self.D = len(problems), X.shape[1]
+        fold, outcome, treatment = plan.problem(np.asarray(members))
+        numbers = fold[np.sort(np.unique(fold, return_index=True)[1])]
+        self.plan, self.first_fold = plan, int(numbers[0])
+        self.folds = [plan.folds[k] for k in numbers]
+        self.seeds = [int(seed) for seed in plan.seeds[fold]]
+        self.G, self.P, self.D = len(self.folds), len(members), X.shape[1]
+        self.p = self.P // self.G
         n_fit = len(self.folds[0].fit)
         self.B = batch_size_for(n_fit, batch_size)
         self.steps = n_fit // self.B
         self.device, self.dtype = torch.device(device), dtype
+        self.x_offset = np.zeros(self.D) if x_offset is None else x_offset
 
-        T, t_index = _unique_vectors([vector(q.treatment, X.numpy()) for q in problems])
-        Y, y_index = _unique_vectors([q.outcome for q in problems])
-        binary_T, binary_Y = ([getattr(q, b) for q in problems] for b in ("binary_T", "binary_Y"))
-        x_scale = [_mean_sd(X[f.fit].double(), 0) for f in self.folds]
-        t_scale = [_mean_sd(T[i, q.fold.fit], -1) for q, i in zip(problems, t_index, strict=True)]
-        y_scale = [_mean_sd(Y[i, q.fold.fit], -1) for q, i in zip(problems, y_index, strict=True)]
-        t_scale, y_scale = (
-            [(0.0, 1.0) if b else scale for b, scale in zip(binary, scales, strict=True)]
-            for binary, scales in ((binary_T, t_scale), (binary_Y, y_scale))
-        )
-
-        odds_T, odds_Y = (
-            [
-                _log_odds(V[i, q.fold.fit]) if b else 0.0
-                for q, i, b in zip(problems, index, binary, strict=True)
-            ]
-            for V, index, binary in ((T, t_index, binary_T), (Y, y_index, binary_Y))
-        )
-        self.t_index, self.y_index = (i[:, None].to(self.device) for i in (t_index, y_index))
-        self.X, self.T, self.Y = (a.to(self.device, dtype) for a in (X, T, Y))
-        self.x_mean, self.x_sd = self._columns(x_scale, (self.G, 1, self.D))
-        self.t_mean, self.t_sd = self._columns(t_scale, (self.P, 1))
-        self.y_mean, self.y_sd = self._columns(y_scale, (self.P, 1))
-        # Log-odds of binary targets' means, 0 for others, (P, 2).
-        self.log_odds = torch.tensor([odds_T, odds_Y]).T.to(self.device, dtype)
-        self.base = None
+        binary_T, binary_Y = plan.binary_T[treatment], plan.binary_Y[outcome]
         self.binary_T, self.binary_Y = self._kinds(binary_T), self._kinds(binary_Y)
+        x_scale = [_mean_sd(X[f.fit].double(), 0) for f in self.folds]
+        self.X = X.to(self.device, dtype)
+        self.x_mean, self.x_sd = (
+            torch.stack(a).reshape(self.G, 1, self.D).to(self.device, dtype)
+            for a in zip(*x_scale, strict=True)
+        )
+        self.T, self.t_index, self.t_scale, odds_T = self._targets(plan.T, treatment, binary_T)
+        self.Y, self.y_index, self.y_scale, odds_Y = self._targets(plan.Y, outcome, binary_Y)
+        # Log-odds of binary targets' means, 0 for others, (P, 2).
+        self.log_odds = torch.stack([odds_T, odds_Y], 1).to(self.device, dtype)
+        self.base = None
         self.columns = torch.arange(self.D)
-        self.keep = self._inputs(covariates)
+        # Inputs that a problem may read, (P, D): all covariates but its own treatment.
+        self.keep = torch.as_tensor(np.stack([plan.inputs(f) for f in treatment]))
 
-    def _columns(self, scales, shape):
-        pairs = ([torch.as_tensor(s[k]) for s in scales] for k in (0, 1))
-        return [torch.stack(a).reshape(shape).to(self.device, self.dtype) for a in pairs]
+    def _targets(self, table, columns, binary):
+        """Targets of the problems: the distinct ones (U, N), scaled, and which each problem has.
+
+        They are centred and scaled in double precision, so that no offset drowns them.
+
+        Returns
+        -------
+        values : Tensor of shape (U, N)
+            Centred by the mean of all rows; binary ones as they are.
+        index : Tensor of shape (P, 1)
+        scale : Scale
+            Of the problems.
+        log_odds : Tensor of shape (P,)
+        """
+        own, index = np.unique(columns, return_inverse=True)
+        values = torch.as_tensor(np.ascontiguousarray(table[:, own].T, dtype=np.float64))
+        both = torch.zeros(len(own), dtype=torch.bool)
+        both[torch.as_tensor(index)] = torch.as_tensor(binary)
+        offset = torch.where(both, 0.0, values.mean(1))
+        values = values - offset[:, None]
+        rows = [f.fit for f in self.folds for _ in range(self.p)]
+        fits = [values[i, r] for i, r in zip(index, rows, strict=True)]
+        binary = torch.as_tensor(binary)
+        mean, sd = (torch.stack(a) for a in zip(*(_mean_sd(v, -1) for v in fits), strict=True))
+        mean, sd = torch.where(binary, 0.0, mean), torch.where(binary, 1.0, sd)
+        odds = [_log_odds(v) if b else 0.0 for v, b in zip(fits, binary, strict=True)]
+        place = torch.as_tensor(index)[:, None]
+        scale = Scale(
+            mean[:, None].to(self.device, self.dtype),
+            sd[:, None].to(self.device, self.dtype),
+            (offset[place[:, 0]] + mean)[:, None].numpy(),
+            sd[:, None].numpy(),
+        )
+        values = values.to(self.device, self.dtype)
+        return values, place.to(self.device), scale, torch.tensor(odds, dtype=torch.float64)
 
     def _kinds(self, binary):
         """One bool where all targets are of one kind, else (P, 1)."""
-        if len(set(binary)) == 1:
+        if binary.all() or not binary.any():
             return bool(binary[0])
-        return torch.tensor(binary)[:, None].to(self.device)
+        return torch.as_tensor(binary)[:, None].to(self.device)
 
-    def _inputs(self, covariates):
-        """Inputs that a problem may read, (P, D): all covariates but its own treatment."""
-        keep = torch.ones(self.P, self.D, dtype=torch.bool)
-        if covariates is not None:
-            keep &= torch.as_tensor(covariates)
-        for i, problem in enumerate(self.problems):
-            if not isinstance(problem.treatment, np.ndarray):
-                keep[i, problem.treatment] = False
-        return keep
+    def penalty(self, shrinkage):
+        """λ of the plan."""
+        return self.plan.penalty(shrinkage, self.first_fold)
 
     def start_from(self, base):
         """Add the heads' outputs to these values (P, N, 2), those of continuous targets scaled."""
-        base = torch.as_tensor(base)
-        for k, (mean, sd) in enumerate(((self.t_mean, self.t_sd), (self.y_mean, self.y_sd))):
-            base[..., k] = (base[..., k] - mean.cpu()) / sd.cpu()
-        self.base = base.to(self.device, self.dtype)
+        for k, scale in enumerate((self.t_scale, self.y_scale)):
+            base[..., k] = (base[..., k] - scale.level) / scale.unit
+        self.base = torch.as_tensor(base).to(self.device, self.dtype)
 
-    def select(self, columns):
-        """The same stack with these columns of X only, for networks that read no others."""
+    def select(self, keep):
+        """The same stack with the inputs ``keep`` (P, D) and no columns that nobody reads."""
         narrow = copy(self)
-        columns = torch.as_tensor(columns)
-        narrow.columns = self.columns[columns]
+        columns = keep.any(0).nonzero()[:, 0]
+        narrow.columns, narrow.keep = self.columns[columns], keep[:, columns]
         place = columns.to(self.device)
         narrow.X, narrow.x_mean, narrow.x_sd = (
             a.index_select(-1, place) for a in (self.X, self.x_mean, self.x_sd)
@@ -134,14 +166,14 @@ class Stack:
         rows = rows.to(self.device)
         x = self.X[rows].sub_(self.x_mean).div_(self.x_sd)
         own = rows.repeat_interleave(self.p, 0)  # (P, B)
-        T = (self.T[self.t_index, own] - self.t_mean) / self.t_sd
-        Y = (self.Y[self.y_index, own] - self.y_mean) / self.y_sd
+        T = (self.T[self.t_index, own] - self.t_scale.mean) / self.t_scale.sd
+        Y = (self.Y[self.y_index, own] - self.y_scale.mean) / self.y_scale.sd
         if self.base is None:
             return Batch(x, T, Y)
         return Batch(x, T, Y, self.base[torch.arange(self.P, device=self.device)[:, None], own])
 
     def generators(self):
-        """One generator a fold, for the order of its batches."""
+        """One generator per fold, for the order of its batches."""
         return [torch.Generator().manual_seed(f.seed) for f in self.folds]
 
     def epoch(self, generators):
@@ -154,7 +186,7 @@ class Stack:
                 for f, g in zip(self.folds, generators, strict=True)
             ]
         )
-        for rows in order.to(self.device).split(BATCHES_A_READ * self.B, 1):
+        for rows in order.to(self.device).split(BATCHES_PER_READ * self.B, 1):
             parts = (a.split(self.B, 1) for a in self.batch(rows) if a is not None)
             yield from map(Batch, *parts)
 
@@ -177,30 +209,6 @@ class Stack:
         rows = np.stack([np.concatenate([r, np.full(n - len(r), r[0])]) for r in parts])
         own = torch.as_tensor(np.stack([np.arange(n) < len(r) for r in parts]))
         return torch.as_tensor(rows), own.repeat_interleave(self.p, 0).to(self.device, self.dtype)
-
-    def unscale_T(self, T):
-        """Treatments (P, n) on their own scale."""
-        return T * self.t_sd + self.t_mean
-
-    def unscale_Y(self, Y):
-        """Outcomes (P, n) on their own scale."""
-        return Y * self.y_sd + self.y_mean
-
-
-def vector(treatment, X):
-    """A treatment as an array (N,), be it given or a column of X."""
-    return treatment if isinstance(treatment, np.ndarray) else X[:, treatment]
-
-
-def _unique_vectors(vectors):
-    """Stack the distinct vectors, and say which one each problem reads."""
-    first: dict = {}
-    keys = [(v.__array_interface__["data"][0], v.strides) for v in vectors]
-    for key, vector in zip(keys, vectors, strict=True):
-        first.setdefault(key, vector)
-    place = {key: i for i, key in enumerate(first)}
-    stacked = torch.from_numpy(np.stack([np.asarray(v, dtype=np.float64) for v in first.values()]))
-    return stacked, torch.tensor([place[k] for k in keys])
 
 
 def _mean_sd(values, dim):

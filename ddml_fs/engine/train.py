@@ -54,7 +54,7 @@ class FlatAdamW:
 
     Parameters
     ----------
-    model : Stacked
+    model : StackedModule
         Its weights and gradients become views of the vector.
     weight_decay : float
         Decoupled weight decay.
@@ -98,7 +98,7 @@ def training_step(model, objective, optimizer, batch, rate, prices=None):
 
     Parameters
     ----------
-    model : Stacked
+    model : StackedModule
     objective : callable
         From a batch to the losses (P,). Problems share no weight, so the gradient of the sum is
         each problem's own.
@@ -120,7 +120,7 @@ def train(model, objective, stack, schedule, progress=None):
 
     Parameters
     ----------
-    model : Stacked
+    model : StackedModule
         Changed in place.
     objective : Objective
         Callable on a batch, with ``validate(batch, weight)``.

@@ -1,0 +1,176 @@
+"""The nuisance models m̂ and ĝ on the latents (Eqs. 20 and 21), and their held-out predictions.
+
+The heads Ψ themselves are two stacked MLPs on the latents, fitted on the training rows together
+with Φ. Any scikit-learn model is fitted afterwards on the training rows' latents, with the head's
+output as one more input: it is a function of the latents that a forest of axis-parallel cuts finds
+hard to rebuild.
+"""
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed
+from sklearn.ensemble import RandomForestRegressor
+
+from ddml_fs.engine.losses import half_log
+from ddml_fs.engine.models import fit_predict, seeded
+from ddml_fs.engine.network import ARMS, HEADS, Heads
+from ddml_fs.engine.train import train
+
+RESIDUAL_FOREST = {"n_estimators": 10, "min_samples_leaf": 30, "max_features": 0.5}
+RESIDUAL_FOREST |= {"max_samples": 0.3}
+
+
+class ArmObjective:
+    """The loss of outcome models per arm on frozen latents.
+
+    μ_a = ĝ + θ₀(a − m̂) + h_a(Zc, Zy): the partially linear fit, and what the arm adds to it. h
+    starts at zero, so where the data say little the effect stays constant.
+
+    Parameters
+    ----------
+    heads : Heads
+        h_0 and h_1.
+    objective : Objective
+        Of the trained network.
+    """
+
+    def __init__(self, heads, objective):
+        self.heads, self.objective = heads, objective
+        with torch.no_grad():
+            heads.W_2.zero_()
+
+    def outcomes(self, batch):
+        """μ_0 and μ_1, (2, P, B)."""
+        with torch.no_grad():
+            Z, _, m, Y_raw = self.objective.forward(batch)
+            g = self.objective.outcome_mean(m, Y_raw)
+            theta_0 = self.objective.net.theta_0[..., 0]
+            base = torch.stack([g - theta_0 * m, g + theta_0 * (1 - m)])
+        return base + torch.stack(self.heads(Z))
+
+    def __call__(self, batch):
+        return self.validate(batch, torch.ones_like(batch.T))
+
+    def validate(self, batch, weight):
+        """½ log MSE of each arm on its own rows, summed; (P,)."""
+        square = (batch.Y - self.outcomes(batch)) ** 2  # (2, P, B)
+        own = torch.stack([1 - batch.T, batch.T]) * weight
+        return half_log((square * own).sum(-1) / own.sum(-1).clamp(min=1)).sum(0)
+
+
+def predict_from_heads(objective, stack, sizes, *, arms, schedule):
+    """Held-out predictions of the heads as they were trained, and of heads per arm.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of a trained network.
+    stack : Stack
+    sizes : Sizes
+    arms : bool
+        Whether outcome models per arm are wanted too; their heads are trained here.
+    schedule : Schedule
+        For these.
+
+    Returns
+    -------
+    values : array of shape (2 or 4, P, n)
+        m, g and, where asked for, mu_0 and mu_1; padded as ``stack.rows("hold")``.
+    """
+    by_arm = None
+    if arms:
+        generators = [torch.Generator().manual_seed(seed + 2) for seed in stack.seeds]
+        by_arm = ArmObjective(Heads(stack, generators, sizes, ARMS), objective)
+        train(by_arm.heads, by_arm, stack, schedule)
+    with torch.no_grad():
+        batch = stack.batch(stack.rows("hold")[0])
+        _, _, m, Y_raw = objective.forward(batch)
+        outcomes = [objective.outcome_mean(m, Y_raw)]
+        if by_arm is not None:
+            outcomes += by_arm.outcomes(batch)
+    return np.stack([stack.t_scale.undo(m), *(stack.y_scale.undo(y) for y in outcomes)])
+
+
+def predict_from_models(objective, stack, pair, *, arms, n_jobs, rate):
+    """Held-out predictions of scikit-learn models on the latents, one problem after another.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of a trained network.
+    stack : Stack
+    pair : callable
+        From "is the treatment 0/1" and "is the outcome a label" to unfitted models of both.
+    arms : bool
+        Whether outcome models per arm are wanted too.
+    n_jobs : int, optional
+        joblib workers.
+    rate : float, optional
+        Of shrunken networks: small forests learn so much of what these miss. Full models, which
+        would undo the shrinkage, unless given.
+
+    Returns
+    -------
+    values : array of shape (2 or 4, P, n)
+    """
+    with torch.no_grad():
+        train, hold = (stack.batch(stack.rows(part)[0]) for part in ("train", "hold"))
+        inputs = [_head_inputs(objective, batch) for batch in (train, hold)]
+        fits = [_head_outputs(objective, batch) for batch in (train, hold)]
+    T, Y = train.T.cpu().numpy(), train.Y.cpu().numpy()
+    theta_0 = np.zeros(stack.P)
+    if objective.coupled:
+        theta_0 = objective.net.theta_0[:, 0, 0].cpu().numpy()
+    binary_T, binary_Y = (
+        np.broadcast_to(b if isinstance(b, bool) else b[:, 0].cpu().numpy(), stack.P)
+        for b in (stack.binary_T, stack.binary_Y)
+    )
+
+    def on_residuals(i, n):
+        out = []
+        for k, target in enumerate((T, Y)):
+            model = RandomForestRegressor(**RESIDUAL_FOREST, random_state=stack.seeds[i])
+            model.fit(inputs[0][k][i, :n], target[i, :n] - fits[0][k][i, :n])
+            out.append(fits[1][k][i] + rate * model.predict(inputs[1][k][i]))
+        return out
+
+    def solve(i):
+        n = len(stack.folds[i // stack.p].train)
+        if rate is not None:
+            return on_residuals(i, n)
+        model_T, model_Y = seeded(pair(binary_T[i], binary_Y[i]), stack.seeds[i])
+        t, rest = T[i, :n], Y[i, :n] - theta_0[i] * T[i, :n]
+        inputs_T, inputs_Y = ((inputs[0][k][i, :n], inputs[1][k][i]) for k in (0, 1))
+        m = fit_predict(model_T, *inputs_T, t)
+        out = [m, theta_0[i] * m + fit_predict(model_Y, *inputs_Y, rest)]
+        for a in (0, 1) if arms else ():
+            own = t == a
+            rest_a = fit_predict(model_Y, inputs_Y[0][own], inputs_Y[1], rest[own])
+            out.append(theta_0[i] * a + rest_a)
+        return out
+
+    # Threads: forests and linear algebra release the GIL, and nothing has to be sent.
+    solved = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(solve)(i) for i in range(stack.P))
+    scales = [stack.t_scale, *[stack.y_scale] * (3 if arms else 1)]
+    parts = zip(scales, zip(*solved, strict=True), strict=True)
+    return np.stack([scale.undo(torch.as_tensor(np.stack(part))) for scale, part in parts])
+
+
+def _head_outputs(objective, batch):
+    """What the heads predict, arrays (P, B) for T and Y."""
+    _, _, m, Y_raw = objective.forward(batch)
+    return [a.cpu().numpy() for a in (m, objective.outcome_mean(m, Y_raw))]
+
+
+def _head_inputs(objective, batch):
+    """What the models for T and for Y read, each an array (P, B, 2Z + 1)."""
+    Z, T_raw, _, Y_raw = objective.forward(batch)
+    roles = Z.chunk(3, -1)
+    return [
+        torch.cat(
+            [z for z, read in zip(roles, reads, strict=True) if read] + [output[..., None]], -1
+        )
+        .cpu()
+        .numpy()
+        for reads, output in zip(HEADS, (T_raw, Y_raw), strict=True)
+    ]

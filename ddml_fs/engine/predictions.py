@@ -1,0 +1,70 @@
+"""The one carrier of nuisance predictions."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+FUNCTIONS = ("m", "g", "mu_0", "mu_1")
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Cross-fitted predictions of the nuisance functions: every row by models that had not seen it.
+
+    Attributes
+    ----------
+    m, g : arrays of shape (R, C, F, N)
+        E[T | X] and E[Y | X] for R random splits, C outcomes, F treatments and N rows.
+    mu_0, mu_1 : arrays of shape (R, C, F, N), or None
+        E[Y | X, T = 0] and E[Y | X, T = 1], where outcome models per arm were asked for.
+    networks : list of NetworkSummary, or None
+        What the networks behind the predictions tell, one per problem.
+    stacking : Stacking, or None
+        How several candidates were weighed, where there were several.
+    """
+
+    m: np.ndarray
+    g: np.ndarray
+    mu_0: np.ndarray | None = None
+    mu_1: np.ndarray | None = None
+    networks: list | None = None
+    stacking: object = None
+
+    @classmethod
+    def empty(cls, plan, arms):
+        """Room for the predictions of a plan, to be filled by :meth:`put`."""
+        shape = (plan.n_repeats, plan.Y.shape[1], plan.T.shape[1], len(plan.X))
+        names = FUNCTIONS if arms else FUNCTIONS[:2]
+        return cls(**{name: np.empty(shape, plan.X.dtype) for name in names})
+
+    @property
+    def functions(self):
+        """Names of the functions that there are predictions of."""
+        return [name for name in FUNCTIONS if getattr(self, name) is not None]
+
+    def put(self, plan, i, values):
+        """Write the held-out predictions of problem i, (2 or 4, n_hold) as :data:`FUNCTIONS`."""
+        k, c, f = plan.problem(i)
+        rows = k // plan.n_folds, c, f, plan.folds[k].hold
+        for name, value in zip(self.functions, values, strict=True):
+            getattr(self, name)[rows] = value
+
+    def told_by(self, networks):
+        """The same predictions with what their networks tell."""
+        return replace(self, networks=networks)
+
+    def of(self, r=0, c=0, f=0):
+        """Those of one split, outcome and treatment (or ``slice(None)`` for all of them).
+
+        Returns
+        -------
+        predictions : Predictions
+            With arrays of shape (N,), or (N, F) for all treatments.
+        """
+        parts = {name: getattr(self, name)[r, c, f].T for name in self.functions}
+        return replace(self, **parts)
+
+
+def average(m, mu):
+    """E[Y | X] (n,) from the propensity (n,) and the outcomes per arm (2, n)."""
+    return (1 - m) * mu[0] + m * mu[1]

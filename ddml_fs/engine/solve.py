@@ -1,0 +1,225 @@
+"""One stack of problems from start to end: screen the inputs, train, predict the held-out rows."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from torch.nn.functional import hardswish
+
+from ddml_fs.engine.gates import choose_inputs
+from ddml_fs.engine.latents import predict_from_heads, predict_from_models
+from ddml_fs.engine.network import RoleNetwork, Sizes, encode
+from ddml_fs.engine.objective import LossSettings, Objective
+from ddml_fs.engine.train import Schedule, train
+
+# A network's penalty for a ridge penalty of 1, set by hand on Amazon and on generated domains: a
+# path pays in every layer, and much larger ones close it.
+L2_OF_PENALTY = 0.006
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of the networks.
+
+    Attributes
+    ----------
+    sizes : Sizes
+        Widths of the networks.
+    loss : LossSettings
+        Settings of L_total.
+    screen : Schedule or None
+        Training of the network that chooses the inputs; None keeps all inputs.
+    final : Schedule
+        Training of the network that is used.
+    slack : float
+        Standard errors of validation loss that closing a gate may cost.
+    batch_size : int or "auto"
+        Rows of a batch.
+    shrinkage : float
+        Penalty of the nuisances, in units of D / n. A shrunken network starts from ridge
+        regressions with this penalty, and learns what they miss.
+    dtype : torch.dtype
+        Of the networks; double precision serves tests.
+    """
+
+    sizes: Sizes = field(default_factory=Sizes)
+    loss: LossSettings = field(default_factory=LossSettings)
+    screen: Schedule | None = field(
+        default_factory=lambda: Schedule(epochs=12, peak=1.5e-2, lasso=0.85)
+    )
+    final: Schedule = field(default_factory=lambda: Schedule(epochs=40, peak=2e-2))
+    slack: float = 2.5
+    batch_size: int | str = "auto"
+    shrinkage: float = 0.0
+    dtype: torch.dtype = torch.float32
+
+    @property
+    def epochs(self):
+        """Epochs of one stack, at most."""
+        return self.final.epochs + (self.screen.epochs if self.screen else 0)
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """One problem's trained Φ, on the CPU.
+
+    Attributes
+    ----------
+    columns : int Tensor
+        The columns of X that it reads.
+    mean, sd : arrays
+        Of these columns.
+    weights : tuple of Tensors
+    """
+
+    columns: torch.Tensor
+    mean: np.ndarray
+    sd: np.ndarray
+    weights: tuple
+
+    def __call__(self, X):
+        """Zc, Zt and Zy, each an array (N, Z), of rows X (N, D)."""
+        x = (np.asarray(X, dtype=np.float64)[:, self.columns] - self.mean) / self.sd
+        Z = encode(torch.as_tensor(x).to(self.weights[0].dtype)[None], *self.weights)[0]
+        return tuple(z.numpy() for z in Z.chunk(3, -1))
+
+
+@dataclass(frozen=True)
+class NetworkSummary:
+    """What a trained network tells about its problem.
+
+    Attributes
+    ----------
+    rise, rise_square : arrays of shape (D, 2)
+        How much each column's absence raises the held-out errors of T and of Y: sums over the
+        held-out rows of the rise and of its square.
+    keep : bool array of shape (D,)
+        The inputs behind open gates.
+    valid_loss : float
+        Validation loss of the best epoch.
+    encoder : Encoder
+        The trained Φ.
+    """
+
+    rise: np.ndarray
+    rise_square: np.ndarray
+    keep: np.ndarray
+    valid_loss: float
+    encoder: Encoder
+
+
+def solve(stack, settings, *, pair=None, arms=False, detail=True, n_jobs=None, progress=None):
+    """Solve one stack.
+
+    Parameters
+    ----------
+    stack : Stack
+    settings : Settings
+    pair : callable, optional
+        Makes scikit-learn models on the latents, see :func:`predict_from_models`; the network's
+        own heads unless given.
+    arms, detail : bool
+        Whether outcome models per arm, and what the networks tell, are wanted.
+    n_jobs : int, optional
+        For scikit-learn models.
+    progress : Progress, optional
+        Told of every epoch.
+
+    Returns
+    -------
+    values : array of shape (2 or 4, P, n)
+        Held-out predictions of m, g, mu_0 and mu_1, padded as ``stack.rows("hold")``.
+    summaries : list of NetworkSummary, or None
+    """
+    sizes, loss = settings.sizes, settings.loss
+    narrow = stack
+    if settings.screen is not None:
+        net = RoleNetwork(stack, sizes)
+        objective = Objective(net, stack, sizes, loss)
+        train(net, objective, stack, settings.screen, progress)
+        narrow = stack.select(choose_inputs(net, objective, stack, settings.slack))
+
+    schedule, shrunken, rate = settings.final, settings.shrinkage > 0, None
+    if shrunken:
+        penalty = stack.penalty(settings.shrinkage)
+        schedule, rate = shortened(schedule, penalty), 1 / (1 + penalty)
+    net = RoleNetwork(narrow, sizes, silent=shrunken)
+    objective = Objective(net, narrow, sizes, replace(loss, even=shrunken))
+    valid_loss = train(net, objective, narrow, schedule, progress).cpu()
+    if pair is None:
+        values = predict_from_heads(objective, narrow, sizes, arms=arms, schedule=settings.final)
+    else:
+        values = predict_from_models(
+            objective, narrow, pair, arms=arms, n_jobs=n_jobs, rate=None if arms else rate
+        )
+    return values, summarise(net, objective, narrow, valid_loss) if detail else None
+
+
+def shortened(schedule, penalty):
+    """Training of a shrunken network: the fewer rows a column has, the less beyond the ridge.
+
+    Both the epochs and the peak are divided by 1 + λ: what is learned shrinks by its square, as
+    confounding that the ridge leaves in both nuisances weighs in the effect.
+    """
+    return replace(
+        schedule,
+        epochs=max(1, round(schedule.epochs / (1 + penalty))),
+        peak=schedule.peak / (1 + penalty),
+        l2=L2_OF_PENALTY * penalty,
+    )
+
+
+def summarise(net, objective, stack, valid_loss):
+    """What trained networks tell, one summary per problem."""
+    rise = column_rises(net, objective, stack)  # (D, 2, P, n)
+    total, square = (np.zeros((stack.P, stack.D, 2)) for _ in range(2))
+    total[:, stack.columns] = rise.sum(-1).permute(2, 0, 1).cpu().numpy()
+    square[:, stack.columns] = rise.square().sum(-1).permute(2, 0, 1).cpu().numpy()
+    keep = np.zeros((stack.P, stack.D), dtype=bool)
+    keep[:, stack.columns] = stack.keep.numpy()
+    return [
+        NetworkSummary(total[i], square[i], keep[i], float(valid_loss[i]), _encoder(net, stack, i))
+        for i in range(stack.P)
+    ]
+
+
+@torch.no_grad()
+def column_rises(net, objective, stack):
+    """How much the rows' held-out errors rise when a column is set to its mean.
+
+    Returns
+    -------
+    rise : Tensor of shape (D, 2, P, n)
+        For each column of the stack, of the errors of T and of Y; 0 for padding.
+    """
+    rows, weight = stack.rows("hold")
+    batch = stack.batch(rows)
+    before = torch.stack(objective.errors(batch))
+    units = torch.baddbmm(net.b_1.flatten(2), batch.x, net.W_1.flatten(2))  # (G, B, p·3H)
+    out = torch.zeros(len(stack.columns), *before.shape).to(before)
+    for j in range(len(stack.columns)):
+        # A rank-one correction takes the column out of the first layer.
+        left = units - batch.x[..., j : j + 1] * net.W_1[:, j].flatten(1)[:, None]
+        left = hardswish(left).unflatten(2, (net.p, -1)).transpose(1, 2).flatten(0, 1)
+        Z = torch.baddbmm(net.b_2, left, net.W_2)
+        out[j] = (torch.stack(objective.errors(batch, Z)) - before) * weight
+    return out
+
+
+def _encoder(net, stack, i):
+    """Cut one problem's Φ out of the stack."""
+    g, j = divmod(i, net.p)
+    read = stack.keep[i].nonzero()[:, 0]
+    weights = (
+        net.W_1[g, read, j][None, :, None],
+        net.b_1[g, :, j][None, :, None],
+        net.W_2[i][None],
+        net.b_2[i][None],
+    )
+    columns = stack.columns[read]
+    return Encoder(
+        columns,
+        stack.x_offset[columns] + stack.x_mean[g, 0, read].cpu().double().numpy(),
+        stack.x_sd[g, 0, read].cpu().double().numpy(),
+        tuple(w.detach().clone().cpu() for w in weights),
+    )

@@ -1,0 +1,51 @@
+"""What every nuisance is: an object with its own settings that predicts held-out rows."""
+
+from sklearn.base import BaseEstimator
+
+from ddml_fs.engine.predictions import Predictions
+
+
+class Nuisance(BaseEstimator):
+    """One way to predict m = E[T | X], g = E[Y | X] and, where asked, the outcome per arm.
+
+    Settings are stored by ``__init__`` and read by :meth:`predict`, as in scikit-learn, so that
+    ``get_params``, ``set_params`` and ``clone`` work, also through the estimator that holds it.
+
+    Attributes
+    ----------
+    on_device : bool
+        Whether a device other than the CPU has an effect.
+    in_shards : bool
+        Whether the work is cut into shards, so that a checkpoint has an effect.
+    """
+
+    on_device = False
+    in_shards = False
+
+    def check(self, score):
+        """Refuse settings that are wrong, or that do not go with a score, before any work.
+
+        Parameters
+        ----------
+        score : Score
+        """
+
+    def predict(self, plan, *, arms=False, resources=None) -> Predictions:
+        """Cross-fitted predictions of all rows, for all problems of a plan.
+
+        Parameters
+        ----------
+        plan : Plan
+        arms : bool
+            Whether mu_0 and mu_1 are asked for.
+        resources : Resources, optional
+
+        Returns
+        -------
+        predictions : Predictions
+        """
+        raise NotImplementedError
+
+    def shrinkage_of(self, plan):
+        """λ that the nuisances are shrunken by; 0 for those that are not."""
+        return 0.0

@@ -1,0 +1,128 @@
+"""Nuisances in closed form: ridge regressions, and smooth ones for few rows."""
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.special import expit
+
+from ddml_fs.engine.devices import limit_threads
+from ddml_fs.engine.plan import penalty_for
+from ddml_fs.engine.predictions import Predictions, average
+from ddml_fs.engine.resources import Resources
+from ddml_fs.engine.ridge import Gram, logistic_fit, ridge_fits, standardised
+from ddml_fs.engine.smooth_ridge import SmoothRidge
+from ddml_fs.nuisances.base import Nuisance
+from ddml_fs.validation import check_number
+
+
+def ridge_predict(A, y, B, shrinkage):
+    """Ridge regression on standardised rows: values of rows B (n_new, D)."""
+    gram = Gram(A, penalty_for(shrinkage, A.shape[1], len(A)))
+    return y.mean() + (B - A.mean(0)) @ gram.coefficients(y - y.mean())
+
+
+def logistic_predict(A, y, B, shrinkage):
+    """Ridge-logistic regression on standardised rows: probabilities of rows B (n_new, D)."""
+    intercept, beta = logistic_fit(A, y, penalty_for(shrinkage, A.shape[1], len(A)))
+    return expit(intercept + B @ beta)
+
+
+class ClosedForm(Nuisance):
+    """Models in closed form of the columns, fitted one problem after another."""
+
+    def __init__(self, *, shrinkage):
+        self.shrinkage = shrinkage
+
+    def check(self, score):
+        """Refuse a shrinkage that is no positive number."""
+        check_number(self.shrinkage, "shrinkage", 0, np.inf)
+
+    def regress(self, A, y, B, seed):
+        """Values of rows B (n_new, D), fitted on standardised rows A (n, D) and y (n,)."""
+        raise NotImplementedError
+
+    def values_of(self, plan, i, arms):
+        """Held-out predictions (2 or 4, n_hold) of problem i."""
+        k, c, f = plan.problem(i)
+        fold, seed = plan.folds[k], int(plan.seeds[k])
+        A, B, _ = standardised(plan.X[:, plan.inputs(f)].astype(float), fold.train, fold.hold)
+        t, y = plan.T[fold.train, f].astype(float), plan.Y[fold.train, c].astype(float)
+
+        def predict(target, binary):
+            if binary:
+                return logistic_predict(A, target, B, self.shrinkage)
+            return self.regress(A, target, B, seed)
+
+        m = predict(t, plan.binary_T[f])
+        if not arms:
+            return m, predict(y, plan.binary_Y[c])
+        mu = [self.regress(A[t == a], y[t == a], B, seed) for a in (0, 1)]
+        return m, average(m, mu), *mu
+
+    def predict(self, plan, *, arms=False, resources=None):
+        """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
+        resources = resources or Resources()
+        predictions = Predictions.empty(plan, arms)
+        resources.progress.start(plan.n_problems)
+        with limit_threads(effective_n_jobs(resources.n_jobs)):
+            for i in range(plan.n_problems):
+                predictions.put(plan, i, self.values_of(plan, i, arms))
+                resources.progress.advance()
+        return predictions
+
+
+class Ridge(ClosedForm):
+    """Ridge and ridge-logistic regressions, from one inverse per fold for all treatments.
+
+    Parameters
+    ----------
+    shrinkage : float, default=20.0
+        Penalty in units of D / n, columns over training rows: s is the best one where
+        signal / noise is 1 / s.
+    """
+
+    def __init__(self, *, shrinkage=20.0):
+        super().__init__(shrinkage=shrinkage)
+
+    def regress(self, A, y, B, seed):
+        """Values of rows B by ridge regression."""
+        return ridge_predict(A, y, B, self.shrinkage)
+
+    def predict(self, plan, *, arms=False, resources=None):
+        """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
+        if arms:
+            return super().predict(plan, arms=True, resources=resources)
+        resources = resources or Resources()
+        predictions = Predictions.empty(plan, arms=False)
+        resources.progress.start(len(plan.folds) * plan.Y.shape[1])
+        with limit_threads(effective_n_jobs(resources.n_jobs)):
+            for k, c, m, g in ridge_fits(plan, self.shrinkage):
+                r, hold = k // plan.n_folds, plan.folds[k].hold
+                predictions.m[r, c][:, hold] = m.T
+                predictions.g[r, c][:, hold] = (expit(g) if plan.binary_Y[c] else g).T
+                resources.progress.advance()
+        return predictions
+
+    def shrinkage_of(self, plan):
+        """λ."""
+        return plan.penalty(self.shrinkage)
+
+
+class Smooth(ClosedForm):
+    """Smooth regressions whose penalties maximise the evidence; made for a few hundred rows.
+
+    Numbers are predicted by :class:`~ddml_fs.engine.smooth_ridge.SmoothRidge`, a linear function
+    and a draw from a Gaussian process; 0/1 targets by ridge-logistic regression.
+
+    Parameters
+    ----------
+    shrinkage : float, default=10.0
+        Of the ridge-logistic regression, in units of D / n: a propensity that follows chance makes
+        weights that hurt.
+    """
+
+    def __init__(self, *, shrinkage=10.0):
+        super().__init__(shrinkage=shrinkage)
+
+    def regress(self, A, y, B, seed):
+        """Values of rows B by smooth ridge regression."""
+        return SmoothRidge(A, y, seed).predict(B)

@@ -1,0 +1,120 @@
+"""scikit-learn models on the covariates themselves: a user's own, and boosting."""
+
+from joblib import Parallel, delayed
+from sklearn.base import is_classifier, is_regressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+from ddml_fs.engine.devices import limit_threads
+from ddml_fs.engine.models import fit_predict, seeded
+from ddml_fs.engine.predictions import Predictions
+from ddml_fs.engine.resources import Resources
+from ddml_fs.nuisances.base import Nuisance
+from ddml_fs.validation import check_integer, check_number
+
+
+class Estimators(Nuisance):
+    """A model for the treatment and one for the outcome, fitted on the covariates.
+
+    They are used as they are, alone. The outcome per arm comes from the outcome's model, fitted on
+    the arm's rows. Where a model leaves ``random_state`` open, it gets the fold's seed.
+
+    Parameters
+    ----------
+    treatment, outcome : estimators
+        A classifier serves through ``predict_proba``, for 0/1 targets.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression, LogisticRegression
+    >>> from ddml_fs import DDML
+    >>> from ddml_fs.datasets import make_effect_data
+    >>> data = make_effect_data("binary", n_samples=500, n_features=5, random_state=0)
+    >>> effect = DDML((LogisticRegression(), LinearRegression()), random_state=0)
+    >>> effect.fit(data.X, data.y, treatment=data.treatment).estimand_
+    'ATE'
+    """
+
+    def __init__(self, treatment, outcome):
+        self.treatment = treatment
+        self.outcome = outcome
+
+    def check(self, score):
+        """Refuse what is no model, and an outcome's classifier without labels."""
+        for model in (self.treatment, self.outcome):
+            if not (hasattr(model, "fit") and hasattr(model, "get_params")):
+                raise ValueError(f"nuisance must hold scikit-learn estimators, got {model!r}.")
+        if not is_regressor(self.outcome) and not score.label:
+            raise ValueError(
+                f"the outcome's nuisance model must be a regressor, got {self.outcome!r}; pass a "
+                "pair (classifier, regressor) to classify a binary treatment."
+            )
+
+    def pair(self, binary_T, binary_Y):
+        """Unfitted models for the treatment and the outcome."""
+        if is_classifier(self.treatment) and not binary_T:
+            raise ValueError(
+                f"the treatment's nuisance model must be a regressor for a continuous treatment, "
+                f"got {self.treatment!r}."
+            )
+        return self.treatment, self.outcome
+
+    def predict(self, plan, *, arms=False, resources=None):
+        """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
+        resources = resources or Resources()
+
+        def solve(i):
+            k, c, f = plan.problem(i)
+            fold, use = plan.folds[k], plan.inputs(f)
+            pair = self.pair(plan.binary_T[f], plan.binary_Y[c])
+            model_T, model_Y = seeded(pair, int(plan.seeds[k]))
+            A, B = plan.X[fold.train][:, use], plan.X[fold.hold][:, use]
+            t, y = plan.T[fold.train, f], plan.Y[fold.train, c]
+            out = [fit_predict(model_T, A, B, t), fit_predict(model_Y, A, B, y)]
+            for a in (0, 1) if arms else ():
+                out.append(fit_predict(model_Y, A[t == a], B, y[t == a]))
+            resources.progress.advance()
+            return out
+
+        predictions = Predictions.empty(plan, arms)
+        resources.progress.start(plan.n_problems)
+        # Threads: forests, boosting and linear algebra release the GIL, and nothing has to be sent.
+        work = (delayed(solve)(i) for i in range(plan.n_problems))
+        with limit_threads(1):
+            solved = Parallel(n_jobs=resources.n_jobs, prefer="threads")(work)
+        for i, values in enumerate(solved):
+            predictions.put(plan, i, values)
+        return predictions
+
+
+class Boosting(Estimators):
+    """scikit-learn's histogram gradient boosting on the covariates.
+
+    Parameters
+    ----------
+    max_iter : int, default=100
+        Trees, at most; a tenth of the rows stops them.
+    learning_rate : float, default=0.1
+    max_leaf_nodes : int, default=15
+    min_samples_leaf : int, default=20
+    """
+
+    def __init__(self, *, max_iter=100, learning_rate=0.1, max_leaf_nodes=15, min_samples_leaf=20):
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_samples_leaf = min_samples_leaf
+
+    def check(self, score):
+        """Refuse settings that are wrong."""
+        for name, least in (("max_iter", 1), ("max_leaf_nodes", 2), ("min_samples_leaf", 1)):
+            check_integer(getattr(self, name), name, least)
+        check_number(self.learning_rate, "learning_rate", 1e-8, 10)
+
+    def pair(self, binary_T, binary_Y):
+        """Unfitted boosting for the treatment and the outcome."""
+        return tuple(
+            (HistGradientBoostingClassifier if b else HistGradientBoostingRegressor)(
+                **self.get_params(), early_stopping=True
+            )
+            for b in (binary_T, binary_Y)
+        )

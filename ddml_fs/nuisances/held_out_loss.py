@@ -1,0 +1,51 @@
+"""How well nuisances predict held-out rows."""
+
+import numpy as np
+
+EDGE = 1e-6  # probabilities are kept this far from 0 and 1 in the log-loss
+
+
+def log_loss(p, target):
+    """Mean log-loss of 0/1 targets under probabilities, over the last axis."""
+    p = np.clip(p, EDGE, 1 - EDGE)
+    return -np.log(np.where(target == 1, p, 1 - p)).mean(-1)
+
+
+def squared_error(predicted, target):
+    """Mean squared error, over the last axis."""
+    return ((predicted - target) ** 2).mean(-1)
+
+
+def losses_of(plan, predictions, r=0, c=0, f=0):
+    """Held-out losses of all functions: log-loss of 0/1 targets, mean squared error of others.
+
+    The outcome of an arm is judged on the arm's rows.
+
+    Parameters
+    ----------
+    plan : Plan
+    predictions : Predictions
+    r, c, f : int
+        Numbers of the split, the outcome and the treatment.
+
+    Returns
+    -------
+    losses : dict of float
+    """
+    out = {}
+    for name in predictions.functions:
+        rows, target, binary = target_of(plan, name, c, f)
+        loss = log_loss if binary else squared_error
+        out[name] = float(loss(getattr(predictions, name)[r, c, f][rows], target[rows]))
+    return out
+
+
+def target_of(plan, name, c, f):
+    """Rows on which a function is judged, what it predicts there (N,), and whether it is 0/1."""
+    everywhere = np.ones(len(plan.X), dtype=bool)
+    if name == "m":
+        return everywhere, plan.T[:, f].astype(float), bool(plan.binary_T[f])
+    outcome, label = plan.Y[:, c].astype(float), bool(plan.binary_Y[c])
+    if name == "g":
+        return everywhere, outcome, label
+    return plan.T[:, f] == int(name[-1]), outcome, label

@@ -1,0 +1,234 @@
+"""Networks that disentangle the covariates' roles: DDML as in the paper."""
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+from ddml_fs.engine.losses import ORTHOGONALITY
+from ddml_fs.engine.network import Sizes
+from ddml_fs.engine.objective import OUTCOMES, LossSettings
+from ddml_fs.engine.run import run
+from ddml_fs.engine.solve import Settings
+from ddml_fs.engine.train import Schedule
+from ddml_fs.nuisances.base import Nuisance
+from ddml_fs.nuisances.estimators import Estimators
+from ddml_fs.validation import check_integer, check_number, check_option
+
+# Small trees on three tenths of the rows are as accurate on the latents as full ones, and take
+# half the time (experiments/effects/results/tuned.md).
+FOREST = {"min_samples_leaf": 3, "max_features": 0.5, "max_samples": 0.3}
+
+
+class Network(Nuisance):
+    """The heads of a network that encodes the covariates into three roles.
+
+    Covariates are encoded into confounding, treatment-only and outcome-only latents (CRD); two
+    heads predict the treatment and the outcome from these.
+
+    Parameters
+    ----------
+    outcome : {"auto", "coupled", "direct"}, default="auto"
+        What the outcome head predicts: Y less the treatment's part, or E[Y | X] as the paper
+        prints it. "auto" is the first, and the second with labels or shrinkage.
+    lambda_dis : float, default=0.1
+        Weight of the independence of the latents (HSIC).
+    lambda_ort : float, default=0.0
+        Weight of the residual orthogonality.
+    orthogonality : {"paper", "split", "moments"}, default="paper"
+        Form of the residual orthogonality; has an effect where ``lambda_ort`` is positive.
+    gates : bool, default=True
+        Whether a first, sparse network chooses the inputs of the final one.
+    gate_slack : float, default=2.5
+        How much validation loss a closed gate may cost, in standard errors. Larger values keep
+        fewer inputs.
+    hidden : int, default=16
+        Units of a role's hidden layer and of a head's.
+    latent : int, default=8
+        Latents of a role.
+    epochs : int, default=40
+        Passes over the rows of the final network, at most.
+    learning_rate : float, default=0.02
+        Peak of the one-cycle schedule.
+    weight_decay : float, default=0.01
+        Decoupled weight decay.
+    batch_size : int or "auto", default="auto"
+        Rows of a batch; about a sixteenth of the rows.
+    shrinkage : float, default=0.0
+        Penalty in units of D / n, columns over training rows. Shrunken networks start from ridge
+        regressions with this penalty and learn what these miss.
+
+    Examples
+    --------
+    >>> from ddml_fs import DDML
+    >>> from ddml_fs.datasets import make_effect_data
+    >>> from ddml_fs.nuisances import Network
+    >>> data = make_effect_data("continuous", n_samples=500, n_features=5, random_state=0)
+    >>> effect = DDML(Network(hidden=8, epochs=10), random_state=0)
+    >>> effect.fit(data.X, data.y, treatment=data.treatment).estimand_
+    'partially linear slope'
+    """
+
+    on_device = True
+    in_shards = True
+
+    def __init__(
+        self,
+        *,
+        outcome="auto",
+        lambda_dis=0.1,
+        lambda_ort=0.0,
+        orthogonality="paper",
+        gates=True,
+        gate_slack=2.5,
+        hidden=16,
+        latent=8,
+        epochs=40,
+        learning_rate=0.02,
+        weight_decay=0.01,
+        batch_size="auto",
+        shrinkage=0.0,
+    ):
+        self.outcome = outcome
+        self.lambda_dis = lambda_dis
+        self.lambda_ort = lambda_ort
+        self.orthogonality = orthogonality
+        self.gates = gates
+        self.gate_slack = gate_slack
+        self.hidden = hidden
+        self.latent = latent
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.shrinkage = shrinkage
+
+    def check(self, score):
+        """Refuse settings that are wrong, or that do not go with a score."""
+        check_option(self.outcome, "outcome", ("auto", *OUTCOMES))
+        if self.outcome == "coupled" and score.label:
+            raise ValueError(f"outcome='coupled' is not for score={score.name!r}; use 'direct'.")
+        if self.outcome == "coupled" and self.shrinkage:
+            raise ValueError("outcome='coupled' is not for shrunken networks; use 'direct'.")
+        check_option(self.orthogonality, "orthogonality", ORTHOGONALITY)
+        for name in ("hidden", "latent", "epochs"):
+            check_integer(getattr(self, name), name, 1)
+        if self.batch_size != "auto":
+            check_integer(self.batch_size, "batch_size", 2)
+        for name, low, high in (
+            ("lambda_dis", 0, np.inf),
+            ("lambda_ort", 0, np.inf),
+            ("gate_slack", 0, np.inf),
+            ("learning_rate", 1e-8, 10),
+            ("weight_decay", 0, np.inf),
+            ("shrinkage", 0, np.inf),
+        ):
+            check_number(getattr(self, name), name, low, high)
+
+    def settings(self, label):
+        """The engine's settings, for labels or for numbers as outcomes."""
+        outcome = self.outcome
+        if outcome == "auto":
+            outcome = "direct" if label or self.shrinkage else "coupled"
+        loss = LossSettings(outcome, self.lambda_dis, self.lambda_ort, self.orthogonality)
+        return Settings(
+            sizes=Sizes(H=self.hidden, Z=self.latent),
+            loss=loss,
+            screen=Settings().screen if self.gates else None,
+            final=Schedule(self.epochs, self.learning_rate, self.weight_decay),
+            slack=self.gate_slack,
+            batch_size=self.batch_size,
+            shrinkage=float(self.shrinkage),
+        )
+
+    def predict(self, plan, *, arms=False, resources=None):
+        """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
+        return run(plan, self.settings(plan.binary_Y.any()), arms=arms, resources=resources)
+
+    def shrinkage_of(self, plan):
+        """λ, or 0 without shrinkage."""
+        return plan.penalty(self.shrinkage) if self.shrinkage else 0.0
+
+
+def shrunken_network():
+    """The network of a sweep: small and strongly shrunken.
+
+    Shrunken nuisances rank features better than the best predictive ones, and are quick. A single
+    effect is better estimated by the defaults of :class:`Network`.
+
+    Examples
+    --------
+    >>> shrunken_network().shrinkage
+    20.0
+    """
+    return Network(
+        hidden=4,
+        latent=4,
+        epochs=8,
+        learning_rate=0.02,
+        gates=False,
+        lambda_ort=0.1,
+        shrinkage=20.0,
+    )
+
+
+class OnLatents(Estimators):
+    """scikit-learn models on the latents of a network, as in the paper.
+
+    Each model is given the latents that its nuisance may read, and the head's own output.
+
+    Parameters
+    ----------
+    treatment, outcome : estimators
+        Models of both; a classifier serves through ``predict_proba``.
+    network : Network, optional
+        Makes the latents; ``Network()`` unless given.
+    """
+
+    on_device = True
+    in_shards = True
+
+    def __init__(self, treatment, outcome, *, network=None):
+        super().__init__(treatment, outcome)
+        self.network = network
+
+    @property
+    def _network(self):
+        return Network() if self.network is None else self.network
+
+    def check(self, score):
+        """Refuse settings that are wrong, or that do not go with a score."""
+        super().check(score)
+        self._network.check(score)
+
+    def predict(self, plan, *, arms=False, resources=None):
+        """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
+        settings = self._network.settings(plan.binary_Y.any())
+        return run(plan, settings, pair=self.pair, arms=arms, resources=resources)
+
+    def shrinkage_of(self, plan):
+        """The network's."""
+        return self._network.shrinkage_of(plan)
+
+
+class Forest(OnLatents):
+    """Random forests on the latents of a network: the paper's DDML-RF.
+
+    Parameters
+    ----------
+    network : Network, optional
+        Makes the latents; ``Network()`` unless given. On those of a shrunken network, small forests
+        learn what it misses.
+    """
+
+    def __init__(self, *, network=None):
+        self.network = network
+
+    def check(self, score):
+        """Refuse settings of the network that are wrong, or that do not go with a score."""
+        self._network.check(score)
+
+    def pair(self, binary_T, binary_Y):
+        """Unfitted forests for the treatment and the outcome."""
+        kinds = (
+            RandomForestClassifier if b else RandomForestRegressor for b in (binary_T, binary_Y)
+        )
+        return tuple(kind(**FOREST) for kind in kinds)

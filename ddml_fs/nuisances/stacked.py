@@ -1,0 +1,194 @@
+"""Several nuisances, weighed by how well they predict held-out rows (short-stacking)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+
+from ddml_fs.engine.predictions import Predictions
+from ddml_fs.engine.resources import Resources
+from ddml_fs.nuisances.base import Nuisance
+from ddml_fs.nuisances.held_out_loss import EDGE, log_loss, squared_error, target_of
+
+EM_STEPS = 500
+EXACT = 1e4  # weight of the row that makes squared-error weights sum to one
+
+
+@dataclass(frozen=True, eq=False)
+class Stacking:
+    """How candidates were weighed.
+
+    Attributes
+    ----------
+    names : list of str
+        The candidates.
+    weights, losses : dict of arrays of shape (R, C, F, K)
+        For each function, "m", "g", "mu_0" and "mu_1": weights of the K candidates, and their
+        held-out losses.
+    """
+
+    names: list
+    weights: dict
+    losses: dict
+
+
+def squared_error_weights(predicted, target):
+    """Non-negative weights (K,), summing to one, of least squared error.
+
+    Parameters
+    ----------
+    predicted : array of shape (K, n)
+        Held-out predictions of K candidates.
+    target : array of shape (n,)
+
+    Examples
+    --------
+    >>> y = np.array([0.0, 1.0, 2.0, 3.0])
+    >>> squared_error_weights(np.stack([y, 3 - y]), y).round(6).tolist()
+    [1.0, 0.0]
+    """
+    gap = predicted - target  # with weights that sum to one, the error is the weighted gap
+    size = np.sqrt(np.mean(gap**2)) or 1.0
+    gram = gap @ gap.T / (gap.shape[1] * size**2)
+    # ‖gapᵀw‖² = ‖Lᵀw‖² with L Lᵀ = gram: K rows in place of n.
+    values, vectors = np.linalg.eigh(gram)
+    root = (vectors * np.sqrt(np.maximum(values, 0))).T
+    design = np.vstack([root, np.full(len(gap), EXACT)])
+    weights, _ = nnls(design, np.r_[np.zeros(len(root)), EXACT])
+    return weights / weights.sum()
+
+
+def log_loss_weights(predicted, target):
+    """Non-negative weights (K,), summing to one, of least log-loss of a 0/1 target.
+
+    The weighted mean of probabilities is a mixture, so its weights are found by the EM algorithm.
+
+    Examples
+    --------
+    >>> y = np.array([0.0, 1.0, 1.0, 0.0])
+    >>> good, bad = np.where(y == 1, 0.9, 0.1), np.full(4, 0.5)
+    >>> log_loss_weights(np.stack([good, bad]), y).round(3).tolist()
+    [1.0, 0.0]
+    """
+    p = np.clip(predicted, EDGE, 1 - EDGE)
+    likelihood = np.where(target == 1, p, 1 - p)
+    weights = np.full(len(p), 1 / len(p))
+    for _ in range(EM_STEPS):
+        new = weights * (likelihood / (weights @ likelihood)).mean(1)
+        done = np.abs(new - weights).max() < 1e-6
+        weights = new
+        if done:
+            break
+    return weights / weights.sum()
+
+
+class Stacked(Nuisance):
+    """Candidates, each cross-fitted, and weighed by their held-out predictions.
+
+    For each function, m, g, mu_0 and mu_1, the candidates have non-negative weights that sum to one
+    and minimise the log-loss of a 0/1 target, or the squared error of another, on the cross-fitted
+    predictions of all rows (short-stacking): no inner loop, and no row judges a model that saw it.
+
+    Parameters
+    ----------
+    candidates : list of nuisances, optional
+        Names or :class:`Nuisance` objects. Unless given: networks, smooth closed forms and boosting
+        and, up to 2000 rows, a Gaussian process.
+
+    Examples
+    --------
+    >>> from ddml_fs import DDML
+    >>> from ddml_fs.datasets import make_effect_data
+    >>> from ddml_fs.nuisances import Stacked
+    >>> data = make_effect_data("binary", n_samples=500, n_features=5, random_state=0)
+    >>> effect = DDML(Stacked(["smooth", "ridge"]), random_state=0)
+    >>> effect = effect.fit(data.X, data.y, treatment=data.treatment)
+    >>> effect.nuisance_weights_.sum().round(6).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+
+    def __init__(self, candidates=None):
+        self.candidates = candidates
+
+    def resolved(self, n_samples=None):
+        """From names to nuisances; by default those for so many rows."""
+        from ddml_fs.nuisances import resolve_nuisance
+
+        candidates = self.candidates
+        if candidates is None:
+            candidates = ["mlp", "smooth", "boosting"]
+            if n_samples is None or n_samples <= SMALL:
+                candidates.append("gp")
+        found: dict = {}
+        for candidate in candidates:
+            nuisance = resolve_nuisance(candidate)
+            name = candidate if isinstance(candidate, str) else type(nuisance).__name__.lower()
+            found[name if name not in found else f"{name}_{len(found)}"] = nuisance
+        return found
+
+    @property
+    def on_device(self):
+        """Whether any candidate computes on the device."""
+        return any(nuisance.on_device for nuisance in self.resolved().values())
+
+    def check(self, score):
+        """Refuse an empty list, and what a candidate refuses."""
+        if self.candidates is not None and len(self.candidates) < 2:
+            raise ValueError(
+                f"candidates must be at least 2 nuisances, got {len(self.candidates)}; pass one "
+                "alone as nuisance itself."
+            )
+        for nuisance in self.resolved().values():
+            nuisance.check(score)
+
+    def predict(self, plan, *, arms=False, resources=None):
+        """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
+        resources = resources or Resources()
+        parts = {
+            name: nuisance.predict(plan, arms=arms, resources=resources)
+            for name, nuisance in self.resolved(len(plan.X)).items()
+        }
+        return stack(plan, parts)
+
+
+SMALL = 2000  # rows up to which a Gaussian process is a candidate
+
+
+def stack(plan, parts):
+    """Weigh candidates by their cross-fitted predictions.
+
+    Parameters
+    ----------
+    plan : Plan
+    parts : dict
+        From a candidate's name to its Predictions.
+
+    Returns
+    -------
+    predictions : Predictions
+        With ``stacking``.
+    """
+    candidates = list(parts.values())
+    functions = candidates[0].functions
+    shape = candidates[0].m.shape[:3]
+    weights = {name: np.empty((*shape, len(parts))) for name in functions}
+    losses = {name: np.empty((*shape, len(parts))) for name in functions}
+    mixed = {}
+    for name in functions:
+        values = np.stack([getattr(part, name) for part in candidates])  # (K, R, C, F, N)
+        mixed[name] = np.empty_like(values[0])
+        for at in np.ndindex(shape):
+            rows, target, binary = target_of(plan, name, *at[1:])
+            own = values[(slice(None), *at)]
+            fit, loss = (
+                (log_loss_weights, log_loss) if binary else (squared_error_weights, squared_error)
+            )
+            weights[name][at] = fit(own[:, rows], target[rows])
+            losses[name][at] = loss(own[:, rows], target[rows])
+            mixed[name][at] = weights[name][at] @ own
+    networks = [part.networks for part in candidates if part.networks is not None]
+    return Predictions(
+        **mixed,
+        networks=networks[0] if networks else None,
+        stacking=Stacking(list(parts), weights, losses),
+    )

@@ -1,0 +1,203 @@
+"""Orthogonal scores: what each one needs, ψ for every row, and what follows from ψ.
+
+Every score is linear in the effect, ψ = ψ_a·θ + ψ_b. The effect, the influence of each row, the
+information and both kinds of standard error follow from ψ_a and ψ_b in one place, for one
+treatment or for a matrix of them.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+DELTA = 1e-8  # δ and ε of Eqs. 15, 17 and 23
+TINY = 1e-300
+CLIP = 0.01  # propensities are kept this far from 0 and 1
+
+
+def residuals(T, T_hat, Y, Y_hat):
+    """Treatment and outcome residuals v and e, Eqs. 14 and 22. Tensors or NumPy arrays."""
+    return T - T_hat, Y - Y_hat
+
+
+def residual_on_residual(v, e):
+    """θ = vᵀe / (vᵀv + δ), Eqs. 15 and 23, over the last axis. Tensors or NumPy arrays."""
+    return (v * e).sum(-1) / ((v * v).sum(-1) + DELTA)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """ψ_a and ψ_b of the rows, and what follows from them.
+
+    Attributes
+    ----------
+    psi_a, psi_b : arrays of shape (N,) or (N, F)
+        ψ = ψ_a·θ + ψ_b of every row, for one treatment or for F treatments.
+    dispersion : float or array of shape (F,), optional
+        Variance of the outcome's residual over that in the score's model: 1 for a label, σ² for a
+        number. None where the score has no model-based error.
+    """
+
+    psi_a: np.ndarray
+    psi_b: np.ndarray
+    dispersion: float | np.ndarray | None = None
+
+    @cached_property
+    def theta(self):
+        """The effect: the root of the mean of ψ; a float or an array of shape (F,)."""
+        return self.psi_b.mean(0) / self._slope
+
+    @cached_property
+    def influence(self):
+        """Each row's influence on the effect, with mean 0; same shape as ``psi_a``."""
+        return (self.psi_a * self.theta + self.psi_b) / self._slope
+
+    @cached_property
+    def _slope(self):
+        """−mean ψ_a, kept from 0: a treatment without residuals has the effect 0."""
+        return np.maximum(-self.psi_a.mean(0), TINY)
+
+    @property
+    def stderr(self):
+        """Robust (sandwich) standard error, from the influence function."""
+        return np.sqrt((self.influence**2).mean(0) / len(self.influence))
+
+    @property
+    def information(self):
+        """Information of every row on the effect; same shape as ``psi_a``."""
+        if self.dispersion is None:
+            raise ValueError("this score has no model-based error; use the robust one.")
+        return -self.psi_a / self.dispersion
+
+    @property
+    def model_stderr(self):
+        """Model-based standard error, 1 / √information."""
+        return 1 / np.sqrt(self.information.sum(0))
+
+
+class Score:
+    """What an orthogonal score needs and what it estimates.
+
+    Attributes
+    ----------
+    name : str
+    estimand : str
+        What the effect is called, never more than it is.
+    arms : bool
+        Whether outcome models per arm are needed.
+    label : bool
+        Whether the outcome must be a 0/1 label.
+    binary_treatment : bool
+        Whether the treatment must be 0/1.
+    """
+
+    name: ClassVar[str]
+    estimand: str
+    arms: ClassVar[bool] = False
+    label: ClassVar[bool] = False
+    binary_treatment: ClassVar[bool] = False
+
+    def moments(self, T, Y, hat) -> Moments:
+        """ψ_a and ψ_b from treatment, outcome and nuisances.
+
+        Parameters
+        ----------
+        T, Y : arrays of shape (N,) or (N, F)
+        hat : object with ``m``, ``g`` and, for scores with arms, ``mu_0`` and ``mu_1``
+            Held-out predictions, of the shape of T.
+        """
+        raise NotImplementedError
+
+
+class ResidualScore(Score):
+    """A score that needs nothing but the residuals v = T − m and e = Y − g."""
+
+    def moments(self, T, Y, hat):
+        """ψ_a and ψ_b from treatment, outcome and nuisances."""
+        v, e = residuals(T, hat.m, Y, hat.g)
+        return self.of_residuals(v, e, hat.g, self.dispersion(e))
+
+    def of_residuals(self, v, e, g, dispersion) -> Moments:
+        """ψ_a and ψ_b from residuals v and e and the prediction g; all (N,) or (N, F)."""
+        return Moments(-(v**2) * self.variance(g), v * e, dispersion)
+
+    def variance(self, g):
+        """The outcome's variance given X in the score's model, up to the dispersion."""
+        return 1.0
+
+    def dispersion(self, e):
+        """The dispersion, from the outcome's residuals."""
+        return np.mean(e**2, 0, dtype=np.float64) + DELTA
+
+
+@dataclass(frozen=True)
+class PartiallyLinear(ResidualScore):
+    """Y = θT + f(X) + ζ: one constant effect of any treatment, ψ = (e − θv)·v, Eqs. 6 and 23.
+
+    Where effects vary, θ is a mean of them that counts rows by how undecided their treatment is.
+
+    Examples
+    --------
+    >>> moments = PartiallyLinear().of_residuals(np.array([1.0, -1]), np.array([2.0, -2]), 0, 1)
+    >>> round(float(moments.theta), 6), round(float(moments.stderr), 6)
+    (2.0, 0.0)
+    """
+
+    name: ClassVar[str] = "partially_linear"
+    estimand = "partially linear slope"
+
+
+@dataclass(frozen=True)
+class Logistic(ResidualScore):
+    """The effect on the log-odds of a 0/1 label, by one step from zero.
+
+    The score v·(y − g) is orthogonal at a zero effect; its information is v²·g(1 − g).
+    """
+
+    name: ClassVar[str] = "logistic"
+    estimand = "log-odds slope"
+    label: ClassVar[bool] = True
+
+    def variance(self, g):
+        """That of a label, g(1 − g)."""
+        g = np.clip(g, 0, 1)
+        return g * (1 - g)
+
+    def dispersion(self, e):
+        """None beyond a label's own variance."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Interactive(Score):
+    """Effects of a 0/1 treatment that may vary with X: the augmented inverse-propensity score.
+
+    Parameters
+    ----------
+    target : {"ate", "att"}
+        The average over all rows, or over the treated.
+    clip : float
+        Propensities are kept this far from 0 and 1.
+    """
+
+    target: str = "ate"
+    clip: float = CLIP
+    name: ClassVar[str] = "interactive"
+    arms: ClassVar[bool] = True
+    binary_treatment: ClassVar[bool] = True
+
+    @property
+    def estimand(self):
+        """ATE or ATT."""
+        return self.target.upper()
+
+    def moments(self, T, Y, hat):
+        """ψ_a and ψ_b from treatment, outcome and nuisances."""
+        m = np.clip(hat.m, self.clip, 1 - self.clip)
+        rest_0, rest_1 = Y - hat.mu_0, Y - hat.mu_1
+        if self.target == "ate":
+            signal = hat.mu_1 - hat.mu_0 + T * rest_1 / m - (1 - T) * rest_0 / (1 - m)
+            return Moments(-np.ones_like(signal), signal)
+        share = T.mean(0)
+        return Moments(-T / share, (T - (1 - T) * m / (1 - m)) * rest_0 / share)
