@@ -14,6 +14,7 @@ import warnings
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pandas as pd
 import typer
 from rich.progress import track
@@ -23,7 +24,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ddml_fs import DDML
 from ddml_fs.datasets import make_effect_data
-from experiments.baselines.effects.boosting import DMLBoosting
+from ddml_fs.nuisances import Network
+from experiments.baselines.effects.boosting import AIPWBoosting, DMLBoosting
 from experiments.baselines.effects.dml import partially_linear_dml
 
 RESULTS = Path(__file__).parent / "results"
@@ -42,14 +44,25 @@ class DMLNetwork:
         return self
 
 
-ON = {"lambda_dis": 0.1, "lambda_ort": 0.1}
+def network(**settings):
+    """DDML with the pure network."""
+    return lambda: DDML(Network(**settings), score="partially_linear", random_state=0)
+
+
 METHODS = {
-    "DDML, all losses": lambda: DDML(random_state=0, **ON),
-    "DDML, default": lambda: DDML(random_state=0),
-    "DDML, HSIC only": lambda: DDML(random_state=0, lambda_dis=0.1, lambda_ort=0.0),
-    "DDML, no penalty": lambda: DDML(random_state=0, lambda_dis=0.0, lambda_ort=0.0),
+    "DDML, network, all losses": network(lambda_dis=0.1, lambda_ort=0.1),
+    "DDML, network": network(),
+    "DDML, network, HSIC only": network(lambda_dis=0.1, lambda_ort=0.0),
+    "DDML, network, no penalty": network(lambda_dis=0.0, lambda_ort=0.0),
+    "DDML, default (stacked)": lambda: DDML(score="partially_linear", random_state=0),
     "DoubleML, boosting": lambda: DMLBoosting(random_state=0),
     "DoubleML, MLP": DMLNetwork,
+}
+# The interactive score, for the binary treatment alone.
+INTERACTIVE = {
+    "DDML, interactive, network": lambda: DDML("mlp", random_state=0),
+    "DDML, interactive, default (stacked)": lambda: DDML(random_state=0),
+    "DoubleML, interactive, boosting": lambda: AIPWBoosting(random_state=0),
 }
 
 
@@ -57,10 +70,11 @@ def measure(name, kind, n_samples, d):
     """Seconds, peak memory and error of one fit in this process."""
     warnings.simplefilter("ignore")
     small = make_effect_data(kind, n_samples=200, n_features=10, random_state=0)
-    METHODS[name]().fit(small.X, small.y, treatment=small.treatment)
+    make = (METHODS | INTERACTIVE)[name]
+    make().fit(small.X, small.y, treatment=small.treatment)
     data = make_effect_data(kind, n_samples=n_samples, n_features=d, random_state=0)
     start = time.perf_counter()
-    model = METHODS[name]().fit(data.X, data.y, treatment=data.treatment)
+    model = make().fit(data.X, data.y, treatment=data.treatment)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"seconds": seconds, "peak_mb": peak, "error": model.effect_ - data.theta}
@@ -69,7 +83,8 @@ def measure(name, kind, n_samples, d):
 def compare(kind, n_samples, d, repeats):
     """All methods in turns; ratios are to DoubleML with boosting."""
     best: dict = {}
-    rounds = [(r, name) for r in range(repeats) for name in METHODS]
+    methods = METHODS | INTERACTIVE if kind == "binary" else METHODS
+    rounds = [(r, name) for r in range(repeats) for name in methods]
     for _, name in track(rounds, description=f"{kind}, d = {d}"):
         argv = [sys.executable, "-m", "benchmarks.effect", "--only", name]
         argv += ["--kind", kind, "--n-samples", str(n_samples), "--d", str(d)]
@@ -77,7 +92,9 @@ def compare(kind, n_samples, d, repeats):
         if name not in best or row["seconds"] < best[name]["seconds"]:
             best[name] = row
     table = pd.DataFrame(best).T
-    reference = table.loc["DoubleML, boosting"]
+    peers = ["interactive" in name for name in table.index]
+    peers = np.where(peers, "DoubleML, interactive, boosting", "DoubleML, boosting")
+    reference = table.loc[peers].set_index(table.index)
     table["time ratio"] = table["seconds"] / reference["seconds"]
     table["memory ratio"] = table["peak_mb"] / reference["peak_mb"]
     table.insert(0, "kind", kind)
@@ -100,12 +117,15 @@ def main(
     lines = [f"# One estimate, N = {n_samples}, d = {d}", ""]
     for k in kinds:
         part = table[table["kind"] == k]
-        hsic = part.loc["DDML, HSIC only", "seconds"] / part.loc["DDML, no penalty", "seconds"]
+        hsic = (
+            part.loc["DDML, network, HSIC only", "seconds"]
+            / part.loc["DDML, network, no penalty", "seconds"]
+        )
         lines += [f"## {k.capitalize()} treatment", ""]
         lines += [part.drop(columns="kind").to_markdown(floatfmt=".3f"), ""]
         lines += [f"HSIC costs {hsic - 1:.0%} on top of training without it.", ""]
     lines += [
-        "Ratios are to DoubleML with boosting. Memory is the peak of the whole process, libraries "
+        "Ratios are to DoubleML with boosting and the same score. Memory is the peak of the whole process, libraries "
         "included. Made by `python -m benchmarks.effect` "
         f"(fastest of {repeats}) on {pd.Timestamp.today().date()}."
     ]

@@ -30,11 +30,11 @@ RESULTS = Path(__file__).parent / "results"
 TREES, FOLDS = 100, 5
 
 
-def ours(estimator, n_jobs):
+def ours(nuisance, n_jobs):
     """A sweep over all features, and no further choice."""
 
     def fit(X, y, columns):
-        selector = CausalFeatureSelector(100, estimator=estimator, n_jobs=n_jobs, random_state=0)
+        selector = CausalFeatureSelector(100, nuisance=nuisance, n_jobs=n_jobs, random_state=0)
         return selector.fit(X, y).effects_["effect"].iloc[columns]
 
     return fit
@@ -73,8 +73,8 @@ def econml(X, y, columns, n_jobs=-1):
 
 
 METHODS = {
-    "ddml_fs, MLP, all cores": (ours("mlp", -1), True),
-    "ddml_fs, MLP, one core": (ours("mlp", 1), True),
+    "ddml_fs, MLP, all cores": (ours("shrunken", -1), True),
+    "ddml_fs, MLP, one core": (ours("shrunken", 1), True),
     "ddml_fs, ridge": (ours("ridge", 1), True),
     "DoubleML, forests, all cores": (doubleml, False),
     "EconML, forests, all cores": (econml, False),

@@ -8,13 +8,6 @@ from sklearn.model_selection import KFold, cross_val_predict
 from ddml_fs.scores import Moments, PartiallyLinear, residuals
 
 
-def of_residuals(T, m, y, g) -> Moments:
-    """The partially linear effect, from nuisances that are at hand."""
-    v, e = residuals(T, m, y, g)
-    score = PartiallyLinear()
-    return score.of_residuals(v, e, g, score.dispersion(e))
-
-
 def naive_difference(y, treatment) -> Moments:
     """The slope of y on the treatment alone; for a 0/1 treatment, the difference of means.
 
@@ -23,7 +16,8 @@ def naive_difference(y, treatment) -> Moments:
     >>> float(naive_difference(np.array([1.0, 2, 5, 6]), np.array([0.0, 0, 1, 1])).theta)
     4.0
     """
-    return of_residuals(treatment, treatment.mean(), y, y.mean())
+    v, e = residuals(treatment, treatment.mean(), y, y.mean())
+    return PartiallyLinear().of_residuals(v, e)
 
 
 def plain_dml(X, y, treatment, models=None, n_folds=5, random_state=None) -> Moments:
@@ -57,4 +51,4 @@ def plain_dml(X, y, treatment, models=None, n_folds=5, random_state=None) -> Mom
         return cross_val_predict(model, X, target, cv=folds)
 
     m, g = held_out(models[0], treatment), held_out(models[1], y)
-    return of_residuals(treatment, m, y, g)
+    return PartiallyLinear().of_residuals(*residuals(treatment, m, y, g))

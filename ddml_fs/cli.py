@@ -62,7 +62,8 @@ def demo_effect(seed, n_samples):
     for name, estimate in others.items():
         add(name, estimate.theta, normal_interval(estimate.theta, estimate.stderr, 0.95))
     with console.status("DDML ..."):
-        effect = DDML(random_state=seed).fit(data.X, data.y, treatment=data.treatment)
+        effect = DDML("mlp", score="partially_linear", random_state=seed)
+        effect.fit(data.X, data.y, treatment=data.treatment)
     add("DDML", effect.effect_, effect.conf_int())
     console.print(table)
 
@@ -85,7 +86,7 @@ def demo_selection(seed):
         f"{(data.roles == 'spurious').sum()} consequences whose strength and sign change from "
         f"domain to domain, {(data.roles == 'noise').sum()} noise.\n"
     )
-    with console.status("one effect a feature, in one sweep ..."):
+    with console.status("one effect per feature, in one sweep ..."):
         selector = CausalFeatureSelector(random_state=seed)
         selector.fit(data.X, data.y, sample_domain=data.sample_domain)
     k = selector.n_features_auto_
@@ -119,10 +120,12 @@ def effect(
     outcome: Annotated[str, typer.Option(help="Column of the outcome.")],
     treatment: Annotated[str, typer.Option(help="Column of the treatment.")],
     score: Annotated[
-        str, typer.Option(help="partially_linear or interactive.")
-    ] = "partially_linear",
+        str, typer.Option(help="auto, partially_linear, interactive or logistic.")
+    ] = "auto",
     target: Annotated[str, typer.Option(help="ate or att.")] = "ate",
-    nuisance: Annotated[str, typer.Option(help="mlp, rf or ridge.")] = "mlp",
+    nuisance: Annotated[
+        str, typer.Option(help="stacked, mlp, rf, boosting, gp, smooth or ridge.")
+    ] = "stacked",
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
 ):
     """Estimate the effect of one column of a CSV file on another, given all others."""
@@ -137,8 +140,10 @@ def effect(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     console.print(model.summary().to_string())
+    console.print("\n" + model.verdict_)
     console.print("\n" + model.diagnostics().to_string())
-    if nuisance != "ridge":  # which tells no roles
+    console.print("\nheld-out losses\n" + model.nuisance_losses_.round(4).to_string())
+    if hasattr(model, "roles_"):
         roles = model.roles_[model.roles_["role"] != "none"]
         console.print("\n" + roles.round(2).to_string())
 
@@ -149,10 +154,12 @@ def select(
     label: Annotated[str, typer.Option(help="Column of the label.")],
     domain: Annotated[str, typer.Option(help="Column of the domain, where there is one.")] = "",
     n_features: Annotated[str, typer.Option(help="A number, a share, auto or fdr.")] = "auto",
-    estimator: Annotated[str, typer.Option(help="mlp, ridge or rf.")] = "mlp",
+    nuisance: Annotated[
+        str, typer.Option(help="shrunken, shrunken_rf, ridge, or a name of `effect`.")
+    ] = "shrunken",
     output: Annotated[Path | None, typer.Option(help="Write all effects to this CSV file.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="Folder for finished shards.")] = None,
-    n_jobs: Annotated[int, typer.Option(help="Workers; -1 is one a core.")] = 1,
+    n_jobs: Annotated[int, typer.Option(help="Workers; -1 is one per core.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
 ):
     """Select the features of a CSV file by their effects on its label."""
@@ -170,7 +177,7 @@ def select(
             ) from None
     selector = CausalFeatureSelector(
         number,
-        estimator=estimator,
+        nuisance=nuisance,
         checkpoint=checkpoint,
         n_jobs=n_jobs,
         random_state=seed,

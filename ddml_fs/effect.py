@@ -16,7 +16,7 @@ from ddml_fs.engine.resources import Resources
 from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.nuisances.held_out_loss import losses_of
 from ddml_fs.progress import progress_bar
-from ddml_fs.scores import CLIP, Interactive, Logistic, PartiallyLinear, Score, residuals
+from ddml_fs.scores import CLIP, Score, residuals, resolve_score
 from ddml_fs.validation import (
     check_column,
     check_covariates,
@@ -25,13 +25,10 @@ from ddml_fs.validation import (
     check_integer,
     check_label,
     check_number,
-    check_option,
     check_treatment,
     check_vector,
     forget_fit,
 )
-
-SCORES = ("auto", "partially_linear", "interactive", "logistic")
 
 
 class DDML(BaseEstimator):
@@ -163,18 +160,20 @@ class DDML(BaseEstimator):
         self : DDML
         """
         forget_fit(self)
-        self._check_options()
+        check_integer(self.n_repeats, "n_repeats", 1)
         index = X.index if isinstance(X, pd.DataFrame) else None
         X = self._covariates(X, reset=True)
         column = check_column(treatment, X, getattr(self, "feature_names_in_", None))
         values = treatment if column is None else X[:, column]
         T, binary = check_treatment(values, len(X))
-        score = self._score(binary)
+        score = resolve_score(self.score, binary, self.target, self.clip)
         nuisance = self._nuisance(score)
         y = check_label(y, len(X)) if score.label else check_vector(y, "y", len(X))
         check_folds(self.n_folds, T, binary)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
         covariates = np.arange(X.shape[1]) != column
+        if not covariates.any():
+            raise ValueError("X must have a covariate beside the treatment, got none.")
         check_identified(X[:, covariates], T)
         diagnostics.warn_of_copies(X[:, covariates], y, np.asarray(names)[covariates])
 
@@ -210,31 +209,6 @@ class DDML(BaseEstimator):
         values = check_covariates(X)
         validate_data(self, X=X, reset=reset, skip_check_array=True)
         return values
-
-    def _check_options(self):
-        check_option(self.score, "score", SCORES)
-        check_option(self.target, "target", ("ate", "att"))
-        check_integer(self.n_repeats, "n_repeats", 1)
-        if self.clip is not None:
-            check_number(self.clip, "clip", 0, 0.49)
-
-    def _score(self, binary) -> Score:
-        """The score for a treatment that is 0/1 or not."""
-        name = self.score
-        if name == "auto":
-            name = "interactive" if binary else "partially_linear"
-        if name == "interactive":
-            if not binary:
-                raise ValueError(
-                    "score='interactive' needs a 0/1 treatment, got a continuous one; "
-                    "use score='partially_linear'."
-                )
-            return Interactive(self.target, CLIP if self.clip is None else self.clip)
-        if self.target == "att":
-            raise ValueError(f"target='att' needs score='interactive', got {name!r}.")
-        if self.clip is not None:
-            raise ValueError(f"clip is for score='interactive' alone, got score={name!r}.")
-        return Logistic() if name == "logistic" else PartiallyLinear()
 
     def _nuisance(self, score):
         """The nuisance, checked against the score."""

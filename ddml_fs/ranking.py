@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from ddml_fs.domains import across_domains
 from ddml_fs.effects_table import effects_table
 from ddml_fs.encoding import splits_of_domains
+from ddml_fs.validation import check_integer, check_number, check_option
 
 RANKINGS = ("causal", "effect", "tstat", "stability")
 GROWTH = 1.15  # from one candidate number of features to the next
@@ -104,6 +105,33 @@ def greedy_order(scores, X, beta):
         order[i], left[best] = best, False
         sum_shared += shared[best]
     return order
+
+
+def check_number_to_select(n):
+    """Refuse what is neither a number, nor a share, nor a rule."""
+    if isinstance(n, str):
+        check_option(n, "n_features_to_select", ("auto", "fdr"))
+    elif isinstance(n, float):
+        check_number(n, "n_features_to_select", 1e-12, 1.0)
+    else:
+        check_integer(n, "n_features_to_select", 1)
+
+
+def number_to_select(n, n_features):
+    """A number or a share of the features as a number.
+
+    Examples
+    --------
+    >>> number_to_select(0.25, 12)
+    3
+    """
+    if isinstance(n, float):
+        return max(1, round(n * n_features))
+    if n > n_features:
+        raise ValueError(
+            f"n_features_to_select must be at most the number of features ({n_features}), got {n}."
+        )
+    return n
 
 
 def candidate_numbers(n_features):

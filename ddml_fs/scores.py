@@ -11,6 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ddml_fs.validation import check_number, check_option
+
 DELTA = 1e-8  # δ and ε of Eqs. 15, 17 and 23
 TINY = 1e-300
 CLIP = 0.01  # propensities are kept this far from 0 and 1
@@ -118,7 +120,7 @@ class ResidualScore(Score):
         v, e = residuals(T, hat.m, Y, hat.g)
         return self.of_residuals(v, e, hat.g, self.dispersion(e))
 
-    def of_residuals(self, v, e, g, dispersion) -> Moments:
+    def of_residuals(self, v, e, g=0.0, dispersion=None) -> Moments:
         """ψ_a and ψ_b from residuals v and e and the prediction g; all (N,) or (N, F)."""
         return Moments(-(v**2) * self.variance(g), v * e, dispersion)
 
@@ -139,7 +141,7 @@ class PartiallyLinear(ResidualScore):
 
     Examples
     --------
-    >>> moments = PartiallyLinear().of_residuals(np.array([1.0, -1]), np.array([2.0, -2]), 0, 1)
+    >>> moments = PartiallyLinear().of_residuals(np.array([1.0, -1]), np.array([2.0, -2]))
     >>> round(float(moments.theta), 6), round(float(moments.stderr), 6)
     (2.0, 0.0)
     """
@@ -201,3 +203,44 @@ class Interactive(Score):
             return Moments(-np.ones_like(signal), signal)
         share = T.mean(0)
         return Moments(-T / share, (T - (1 - T) * m / (1 - m)) * rest_0 / share)
+
+
+SCORES = ("auto", "partially_linear", "interactive", "logistic")
+
+
+def resolve_score(name, binary, target="ate", clip=None) -> Score:
+    """The score that a user names.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`SCORES`; "auto" is interactive for a 0/1 treatment and else partially linear.
+    binary : bool
+        Whether the treatment is 0/1.
+    target : {"ate", "att"}
+    clip : float, optional
+        Of the interactive score.
+
+    Examples
+    --------
+    >>> resolve_score("auto", binary=True).estimand, resolve_score("auto", binary=False).estimand
+    ('ATE', 'partially linear slope')
+    """
+    check_option(name, "score", SCORES)
+    check_option(target, "target", ("ate", "att"))
+    if name == "auto":
+        name = "interactive" if binary else "partially_linear"
+    if name == "interactive":
+        if not binary:
+            raise ValueError(
+                "score='interactive' needs a 0/1 treatment, got a continuous one; "
+                "use score='partially_linear'."
+            )
+        if clip is not None:
+            check_number(clip, "clip", 0, 0.49)
+        return Interactive(target, CLIP if clip is None else clip)
+    if target == "att":
+        raise ValueError(f"target='att' needs score='interactive', got {name!r}.")
+    if clip is not None:
+        raise ValueError(f"clip is for score='interactive' alone, got it with {name!r}.")
+    return Logistic() if name == "logistic" else PartiallyLinear()

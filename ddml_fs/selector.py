@@ -24,11 +24,13 @@ from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.progress import progress_bar
 from ddml_fs.ranking import (
     RANKINGS,
+    check_number_to_select,
     choose_number,
     default_downstream,
     feature_scores,
     greedy_order,
     left_out_orders,
+    number_to_select,
     redundancy_weight,
 )
 from ddml_fs.scores import Logistic, PartiallyLinear
@@ -235,13 +237,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         return result
 
     def _check_options(self):
-        n = self.n_features_to_select
-        if isinstance(n, str):
-            check_option(n, "n_features_to_select", ("auto", "fdr"))
-        elif isinstance(n, float):
-            check_number(n, "n_features_to_select", 1e-12, 1.0)
-        else:
-            check_integer(n, "n_features_to_select", 1)
+        check_number_to_select(self.n_features_to_select)
         if not callable(self.ranking):
             check_option(self.ranking, "ranking", RANKINGS)
         check_integer(self.n_folds, "n_folds", 2)
@@ -262,9 +258,8 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         nuisance = resolve_nuisance(self.nuisance)
         nuisance.check(score)
         seed = self.random_state
-        if not isinstance(seed, int | np.integer):
-            seed = draw_seed(check_random_state(seed))
-        self._seed = int(seed)
+        own = isinstance(seed, int | np.integer)
+        self._seed = int(seed) if own else draw_seed(check_random_state(seed))
         with progress_bar(self.verbose, "sweep over all features") as progress:
             resources = Resources(
                 devices=tuple(resolve_devices(self.device)),
@@ -333,22 +328,14 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         check_is_fitted(self)
         self._check_options()
         n = self.n_features_to_select
-        mask = np.zeros(self.n_features_in_, dtype=bool)
         if n == "fdr":
             return (self._table["qvalue"] <= self.fdr_level).to_numpy()
-        if n == "auto":
-            if not hasattr(self, "n_features_auto_"):
-                raise ValueError(
-                    "n_features_to_select='auto' must be set before fit, got it after; fit again."
-                )
-            n = self.n_features_auto_
-        elif isinstance(n, float):
-            n = max(1, round(n * self.n_features_in_))
-        elif n > self.n_features_in_:
+        if n == "auto" and not hasattr(self, "n_features_auto_"):
             raise ValueError(
-                f"n_features_to_select must be at most the number of features "
-                f"({self.n_features_in_}), got {n}."
+                "n_features_to_select='auto' must be set before fit, got it after; fit again."
             )
+        n = self.n_features_auto_ if n == "auto" else number_to_select(n, self.n_features_in_)
+        mask = np.zeros(self.n_features_in_, dtype=bool)
         mask[self._order[:n]] = True
         return mask
 

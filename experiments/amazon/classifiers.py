@@ -25,7 +25,7 @@ CLASSIFIERS = {
 }
 # With several domains: given all words, not the stable ones alone, in half the time.
 OF_DOMAINS = EffectClassifier(
-    CausalFeatureSelector(1.0, estimator="ridge", covariates="all", random_state=0)
+    CausalFeatureSelector(1.0, nuisance="ridge", covariates="all", random_state=0)
 )
 TRIED = ("logistic", "naive Bayes", "effects")  # on the source; the others take too long
 MEMORY = Memory(".cache/amazon", verbose=0)

@@ -11,12 +11,12 @@ SLOW = ("DDML-RF", "CausalAnalysis", "Boruta")
 
 def ours(nuisance):
     """The package's selector, as it comes."""
-    return CausalFeatureSelector(1.0, estimator=nuisance, random_state=0)
+    return CausalFeatureSelector(1.0, nuisance=nuisance, random_state=0)
 
 
 SELECTORS = {
-    "DDML-MLP": ours("mlp"),
-    "DDML-RF": ours("rf"),
+    "DDML-MLP": ours("shrunken"),
+    "DDML-RF": ours("shrunken_rf"),
     "DDML-ridge": ours("ridge"),
     "DGBR": rivals.DGBR(random_state=0),
     "EAMB": rivals.EAMB(),

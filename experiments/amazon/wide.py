@@ -10,7 +10,7 @@ from rich.progress import track
 from threadpoolctl import threadpool_limits
 
 from ddml_fs import CausalFeatureSelector
-from ddml_fs.selector import sweep_estimator
+from ddml_fs.nuisances import shrunken_network
 from experiments.amazon.classifiers import fitted, scores
 from experiments.amazon.runs import CACHE, fingerprint
 from experiments.baselines import selectors as rivals
@@ -21,7 +21,7 @@ OURS = ("DDML-ridge", "DDML-MLP on the best")
 
 def ridge_sweep(source):
     """The sweep over all words: the order, and the effects with their intervals."""
-    selector = CausalFeatureSelector(1.0, estimator="ridge", random_state=0)
+    selector = CausalFeatureSelector(1.0, nuisance="ridge", random_state=0)
     selector.fit(source.X, source.y)
     effects = selector.effects_[["effect", "stderr", "score", "rank"]].join(selector.conf_int())
     return np.argsort(selector.ranking_, kind="stable"), effects
@@ -33,10 +33,9 @@ def network_sweep(source, first, n_best, n_jobs):
     The penalty stays that of all words: the best are few because many were looked at.
     """
     best = first[:n_best]
-    shrinkage = sweep_estimator("mlp").shrinkage * source.X.shape[1] / n_best
-    selector = CausalFeatureSelector(
-        1.0, estimator=sweep_estimator("mlp", shrinkage=shrinkage), random_state=0, n_jobs=n_jobs
-    )
+    network = shrunken_network()
+    network.set_params(shrinkage=network.shrinkage * source.X.shape[1] / n_best)
+    selector = CausalFeatureSelector(1.0, nuisance=network, random_state=0, n_jobs=n_jobs)
     selector.fit(source.X[:, best], source.y)
     return np.concatenate([best[np.argsort(selector.ranking_, kind="stable")], first[n_best:]])
 

@@ -179,7 +179,7 @@ def bias():
     if not file.exists():
         raise typer.BadParameter(f"{file} is missing; run python -m experiments.effects first.")
     names = ("DML-RF", "DML-MLP", "C-DML", "DDML-RF", "DDML-MLP")
-    names += ("DDML-RF, interactive", "DDML-MLP, interactive")
+    names += ("DDML-MLP, interactive", "DDML-stacked, interactive")
     figures.bias(pd.read_csv(file), names, tables.RESULTS)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from ddml_fs.nuisances import Forest, Network
 from experiments.effects.methods import interactive, partially_linear, rival, rivals
 
 SYNTHETIC = {
@@ -33,11 +34,17 @@ PLAIN = {
 }
 
 
+def changed(nuisance, change):
+    """The networks, or forests on the latents of networks, with some settings changed."""
+    network = Network(**change)
+    return network if nuisance == "mlp" else Forest(network=network)
+
+
 def columns(data_sets, nuisance):
     """The data: synthetic, and IHDP twice, as it comes and with networks alone.
 
-    On IHDP closed forms have nearly all the weight, so that it takes the second column to see
-    what the parts of the network do.
+    On IHDP closed forms have most of the weight, so that it takes the second column to see what
+    the parts of the network do.
 
     Parameters
     ----------
@@ -61,14 +68,15 @@ def variants(nuisance, data):
     linear, per_arm = PLAIN[nuisance]
     if data == "IHDP":
         return {
-            "as it comes": interactive(nuisance),
-            "networks alone": interactive(nuisance, blend=False),
-            "closed forms alone": interactive("ridge"),
+            "stacked, as it comes": interactive("stacked"),
+            "networks alone": interactive(nuisance),
+            "closed forms alone": interactive("smooth"),
+            "boosting alone": interactive("boosting"),
             WITHOUT_ENCODER: rival(per_arm),
         }
     chosen = {name: CHANGES[name] for name in (CHANGES if nuisance == "mlp" else OF_FORESTS)}
     if data == ALONE:
-        return {name: interactive(nuisance, blend=False, **c) for name, c in chosen.items()}
-    return {name: partially_linear(nuisance, **change) for name, change in chosen.items()} | {
-        WITHOUT_ENCODER: rival(linear, continuous=True)
-    }
+        return {name: interactive(changed(nuisance, c)) for name, c in chosen.items()}
+    return {
+        name: partially_linear(changed(nuisance, change)) for name, change in chosen.items()
+    } | {WITHOUT_ENCODER: rival(linear, continuous=True)}

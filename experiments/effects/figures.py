@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold, cross_val_predict, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from ddml_fs import DDML
-from ddml_fs.inference import partially_linear
+from ddml_fs.scores import PartiallyLinear
 from experiments.effects.sensitivity import SETTINGS
 from experiments.figures import save
 
@@ -32,14 +32,14 @@ def probes(case, seed=0):
         For Zt, Zy and Zc: of T the area under the curve, or the rank correlation of a continuous
         treatment; of Y* the R². All by five-fold predictions.
     """
-    model = DDML(random_state=seed, device="cpu").fit(case.X, case.y, treatment=case.treatment)
+    model = DDML("mlp", random_state=seed).fit(case.X, case.y, treatment=case.treatment)
     rest = case.y - model.effect_ * model.residuals_["v"].to_numpy()
     binary = len(np.unique(case.treatment)) == 2
     strata = case.treatment if binary else None
     fit, left = train_test_split(
         np.arange(len(rest)), test_size=1 / 3, random_state=seed, stratify=strata
     )
-    encoder = DDML(random_state=seed, device="cpu").fit(
+    encoder = DDML("mlp", random_state=seed).fit(
         case.X[fit], case.y[fit], treatment=case.treatment[fit]
     )
     latents, T, rest = encoder.represent(case.X[left]), case.treatment[left], rest[left]
@@ -64,7 +64,7 @@ def dependence(v, e, seed=0, n_folds=5):
     """
     values = []
     for others, rows in KFold(n_folds, shuffle=True, random_state=seed).split(v):
-        u = e[rows] - partially_linear(v[others], e[others]).theta * v[rows]
+        u = e[rows] - PartiallyLinear().of_residuals(v[others], e[others]).theta * v[rows]
         values.append(abs(np.corrcoef(v[rows], u)[0, 1]))
     return np.array(values)
 

@@ -36,19 +36,20 @@ def rival(kind, continuous=False, **options):
 
 def partially_linear(nuisance, **options):
     """DDML with one constant effect, and so one effect for all targets."""
-    return Method(lambda target, seed: DDML(nuisance, random_state=seed, **CPU, **options), True)
+    return Method(
+        lambda target, seed: DDML(nuisance, score="partially_linear", random_state=seed, **options),
+        True,
+    )
 
 
 def interactive(nuisance, **options):
     """DDML with effects that vary."""
     return Method(
         lambda target, seed: DDML(
-            nuisance, score="interactive", target=target, random_state=seed, **CPU, **options
+            nuisance, score="interactive", target=target, random_state=seed, **options
         )
     )
 
-
-CPU = {"device": "cpu"}
 
 METHODS = {
     "OLS-1": rival(rivals.OLS1, continuous=True),
@@ -69,7 +70,9 @@ METHODS = {
     "causal forest": rival(rivals.CausalForest, continuous=True),
     "DDML-RF": partially_linear("rf"),
     "DDML-MLP": partially_linear("mlp"),
+    "DDML-stacked": partially_linear("stacked"),
     "DDML-RF, interactive": interactive("rf"),
     "DDML-MLP, interactive": interactive("mlp"),
-    "DDML-ridge, interactive": interactive("ridge"),
+    "DDML-smooth, interactive": interactive("smooth"),
+    "DDML-stacked, interactive": interactive("stacked"),
 }

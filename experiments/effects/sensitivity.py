@@ -1,5 +1,6 @@
 """How much the error depends on the folds K and on the two weights of the loss."""
 
+from experiments.effects.ablation import changed
 from experiments.effects.methods import interactive, partially_linear
 
 FOLDS = (2, 3, 5, 7, 10)
@@ -21,8 +22,14 @@ def variants(nuisance, varying):
         Whether effects vary, so that the interactive score is needed.
     """
     make = interactive if varying else partially_linear
+
+    def method(name, value):
+        if name == "n_folds":
+            return make(changed(nuisance, {}), n_folds=value)
+        return make(changed(nuisance, {name: value}))
+
     return {
-        f"{name} = {next(iter(options.values())):g}": make(nuisance, **options)
-        for name, choices in SETTINGS.items()
-        for options in choices
+        f"{title} = {value:g}": method(*option, value)
+        for title, choices in SETTINGS.items()
+        for *option, value in (item for choice in choices for item in choice.items())
     }

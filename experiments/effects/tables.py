@@ -12,7 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ddml_fs import inference
-from ddml_fs.engine.losses import residuals
+from ddml_fs.engine.predictions import Predictions
+from ddml_fs.scores import Interactive, PartiallyLinear, residuals
 from experiments.effects import paper
 from experiments.effects.runs import as_row
 
@@ -33,11 +34,11 @@ def limit(case):
 
     Returns
     -------
-    estimate : Estimate, or None where nothing is known
+    estimate : Moments, or None where nothing is known
     """
     T, y = case.treatment, case.y
     if case.g is not None:
-        return inference.partially_linear(*residuals(T, case.m, y, case.g))
+        return PartiallyLinear().of_residuals(*residuals(T, case.m, y, case.g))
     m, mu = case.m, case.mu
     if m is None and mu is None:
         return None
@@ -47,7 +48,8 @@ def limit(case):
     if mu is None:
         arms = [LinearRegression().fit(case.X[T == a], y[T == a]) for a in (0, 1)]
         mu = np.stack([arm.predict(case.X) for arm in arms])
-    return inference.interactive(T, y, m, mu, case.target)
+    hat = Predictions(m, mu[0], mu[0], mu[1])  # g has no part in the score
+    return Interactive(case.target, clip=0.0).moments(T, y, hat)
 
 
 def limits(data_sets):

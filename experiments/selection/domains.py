@@ -19,11 +19,11 @@ from ddml_fs.datasets import make_domain_data
 from experiments.selection.tables import write
 
 SELECTORS = {
-    "mlp": {"estimator": "mlp"},
-    "ridge": {"estimator": "ridge"},
-    "mlp, covariates=all": {"estimator": "mlp", "covariates": "all"},
-    "ridge, covariates=all": {"estimator": "ridge", "covariates": "all"},
-    "mlp, no domains": {"estimator": "mlp"},
+    "mlp": {},
+    "ridge": {"nuisance": "ridge"},
+    "mlp, covariates=all": {"covariates": "all"},
+    "ridge, covariates=all": {"nuisance": "ridge", "covariates": "all"},
+    "mlp, no domains": {},
 }
 
 

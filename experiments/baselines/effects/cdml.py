@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from sklearn.model_selection import KFold
 
-from ddml_fs.inference import partially_linear
+from ddml_fs.scores import PartiallyLinear
 from experiments.baselines.effects.network import Layers, NetworkEstimator, scaled, train
 
 
@@ -65,7 +65,7 @@ class CDML(NetworkEstimator):
             net = self._coordinated(x[fit], t[fit], both[:, fit], generator)
             with torch.no_grad():
                 r[:, test] = (both[:, test] - net(x[test])).double().numpy()
-        estimates = [partially_linear(v, e) for v, e in r.transpose(0, 2, 1)]
+        estimates = [PartiallyLinear().of_residuals(v, e) for v, e in r.transpose(0, 2, 1)]
         scale = y.std(0) / t.std()
         effects = np.array([e.theta for e in estimates]) * scale
         stderrs = np.array([e.stderr for e in estimates]) * scale

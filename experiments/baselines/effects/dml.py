@@ -12,7 +12,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ddml_fs.engine.losses import residuals
+from ddml_fs.scores import residuals
 from experiments.baselines.effects.base import EffectEstimator, is_binary, require_binary
 
 

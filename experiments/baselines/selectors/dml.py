@@ -5,7 +5,7 @@ import pandas as pd
 from sklearn import config_context
 
 from ddml_fs import CausalFeatureSelector
-from ddml_fs.selector import sweep_estimator
+from ddml_fs.nuisances import Ridge
 from experiments.baselines.selectors.base import ScoreSelector
 from experiments.baselines.selectors.scikit import FTest
 
@@ -31,7 +31,7 @@ class RidgeDML(ScoreSelector):
     def _score(self, X, y):
         sweep = CausalFeatureSelector(
             1.0,
-            estimator=sweep_estimator("ridge", shrinkage=self.shrinkage),
+            nuisance=Ridge(shrinkage=self.shrinkage),
             ranking="tstat",
             scale="mean",
             random_state=self.random_state,
