@@ -2,13 +2,15 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+LOWEST := .venv-lowest
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: help venv demo test lint bench docs clean
+.PHONY: help venv demo test lowest lint bench docs clean
 
 help:
 	@echo "make demo    an effect and a selection on data with known truth, in two minutes"
 	@echo "make test    the test suite"
+	@echo "make lowest  a quick run with the lowest supported versions, in $(LOWEST)"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   time and memory against DoubleML and EconML"
 	@echo "make docs    the documentation, into site/"
@@ -17,7 +19,7 @@ help:
 venv: $(VENV)/.core
 
 # A stamp a set of extras, so that a verb installs only what it needs, and only once.
-$(VENV)/.core: pyproject.toml constraints.txt
+$(VENV)/.core: pyproject.toml constraints.txt ddml_fs/version.py
 	@echo "Setting up $(VENV) (once, a minute or two) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) --editable .
@@ -34,6 +36,17 @@ demo: $(VENV)/.core
 test: $(VENV)/.test
 	@$(BIN)/python -m pytest
 
+# The lower bounds, not the versions of constraints.txt, hence a venv of its own. Tried on Python 3.11.
+lowest: $(LOWEST)/.core
+	@$(LOWEST)/bin/python -m pytest --override-ini addopts= -q tests/smoke.py
+
+$(LOWEST)/.core: pyproject.toml constraints-lowest.txt ddml_fs/version.py
+	@echo "Setting up $(LOWEST) (once, a minute or two) ..."
+	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint constraints-lowest.txt --editable . pytest
+	@touch $@
+
 lint: $(VENV)/.test
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -48,4 +61,4 @@ docs: $(VENV)/.docs
 	@echo "Written to site/index.html"
 
 clean:
-	rm -rf $(VENV) site build *.egg-info
+	rm -rf $(VENV) $(LOWEST) site build *.egg-info

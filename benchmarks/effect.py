@@ -125,8 +125,8 @@ def main(
         lines += [part.drop(columns="kind").to_markdown(floatfmt=".3f"), ""]
         lines += [f"HSIC costs {hsic - 1:.0%} on top of training without it.", ""]
     lines += [
-        "Ratios are to DoubleML with boosting and the same score. Memory is the peak of the whole process, libraries "
-        "included. Made by `python -m benchmarks.effect` "
+        "Ratios are to DoubleML with boosting and the same score. Memory is the peak of the whole "
+        "process, libraries included. Made by `python -m benchmarks.effect` "
         f"(fastest of {repeats}) on {pd.Timestamp.today().date()}."
     ]
     text = "\n".join(lines)

@@ -3,6 +3,6 @@
 from ddml_fs.classifier import EffectClassifier
 from ddml_fs.effect import DDML
 from ddml_fs.selector import CausalFeatureSelector
+from ddml_fs.version import __version__
 
-__all__ = ["DDML", "CausalFeatureSelector", "EffectClassifier"]
-__version__ = "0.1.0"
+__all__ = ["DDML", "CausalFeatureSelector", "EffectClassifier", "__version__"]

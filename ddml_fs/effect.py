@@ -198,7 +198,7 @@ class DDML(BaseEstimator):
         self._combine(plan, predictions, score, index)
         self._describe(plan, predictions, names, column)
         clip = getattr(score, "clip", None)
-        self._binary, self._clip = binary, CLIP if clip is None else clip
+        self._binary_, self._clip_ = binary, CLIP if clip is None else clip
         table = self.diagnostics()
         self.verdict_ = diagnostics.verdict(table, clip, score.estimand)
         diagnostics.warn_of_overlap(table, clip)
@@ -233,7 +233,7 @@ class DDML(BaseEstimator):
             setattr(self, f"{score.estimand.lower()}_", self.effect_)
         self.pvalue_ = inference.normal_pvalue(self.effect_, self.stderr_)
         self.repeats_ = pd.DataFrame({"effect": effects, "stderr": stderrs})
-        self.folds_ = [(fold.train, fold.hold) for fold in plan.folds]
+        self.folds_ = [(np.sort(fold.train), fold.hold) for fold in plan.folds]
 
         r = int(np.argmin(np.abs(effects - self.effect_)))
         hat = predictions.of(r)
@@ -265,8 +265,8 @@ class DDML(BaseEstimator):
             self.roles_ = diagnostics.roles_table(networks, len(plan.X) * plan.n_repeats, names)
             if column is not None:
                 self.roles_ = self.roles_.drop(index=names[column])
-            self._encoder = min(networks, key=lambda n: n.valid_loss).encoder
-            self._inputs_kept = float(np.mean([n.keep.sum() for n in networks]))
+            self._encoder_ = min(networks, key=lambda n: n.valid_loss).encoder
+            self._inputs_kept_ = float(np.mean([n.keep.sum() for n in networks]))
 
     def conf_int(self, level: float = 0.95) -> tuple[float, float]:
         """The two ends of the confidence interval.
@@ -310,9 +310,9 @@ class DDML(BaseEstimator):
             ``Zc``, ``Zt`` and ``Zy``, each an array of shape (n_samples, latent).
         """
         check_is_fitted(self)
-        if not hasattr(self, "_encoder"):
+        if not hasattr(self, "_encoder_"):
             raise AttributeError(f"nuisance={self.nuisance!r} has no latents; use 'mlp' or 'rf'.")
-        Zc, Zt, Zy = self._encoder(self._covariates(X, reset=False))
+        Zc, Zt, Zy = self._encoder_(self._covariates(X, reset=False))
         return Bunch(Zc=Zc, Zt=Zt, Zy=Zy)
 
     def diagnostics(self) -> pd.Series:
@@ -327,7 +327,7 @@ class DDML(BaseEstimator):
             open gates. ``nuisance_losses_`` has the losses of every candidate.
         """
         check_is_fitted(self)
-        rows = diagnostics.overview(self, self._binary, self._clip)
-        if hasattr(self, "_inputs_kept"):
-            rows["inputs_kept"] = self._inputs_kept
+        rows = diagnostics.overview(self, self._binary_, self._clip_)
+        if hasattr(self, "_inputs_kept_"):
+            rows["inputs_kept"] = self._inputs_kept_
         return pd.Series(rows, name="value")

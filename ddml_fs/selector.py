@@ -259,7 +259,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         nuisance.check(score)
         seed = self.random_state
         own = isinstance(seed, int | np.integer)
-        self._seed = int(seed) if own else draw_seed(check_random_state(seed))
+        self._seed_ = int(seed) if own else draw_seed(check_random_state(seed))
         with progress_bar(self.verbose, "sweep over all features") as progress:
             resources = Resources(
                 devices=tuple(resolve_devices(self.device)),
@@ -276,7 +276,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
                 domain,
                 nuisance,
                 score,
-                seed=self._seed,
+                seed=self._seed_,
                 n_folds=number_of_folds(self.n_folds, target),
                 stable_only=self.covariates == "stable",
                 resources=resources,
@@ -285,23 +285,23 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
     def _rank(self, result):
         """Make the table of effects, and bring the features into order."""
         columns = result.columns
-        self._beta = redundancy_weight(result.penalty) if self.ranking == "causal" else 0.0
+        self._beta_ = redundancy_weight(result.penalty) if self.ranking == "causal" else 0.0
         table, shown = effects_table(
             result.evidence, columns.distinct_sd, self.domains_, result.target.classes
         )
         table["score"] = feature_scores(self.ranking, table, len(columns.X))
-        order = greedy_order(table["score"].to_numpy(), columns.X, self._beta)
+        order = greedy_order(table["score"].to_numpy(), columns.X, self._beta_)
 
         names = getattr(self, "feature_names_in_", None)
         if names is None:
             names = [f"x{j}" for j in range(self.n_features_in_)]
-        self._table, self.ranking_, self._order = spread_to_copies(
+        self._table_, self.ranking_, self._order_ = spread_to_copies(
             table, order, columns.group, columns.sd, names
         )
-        self.scores_ = self._table["score"].to_numpy()
+        self.scores_ = self._table_["score"].to_numpy()
         influence = chosen(shown, [s.influence for s in result.evidence])
-        rng = check_random_state(self._seed)
-        self._maxima = inference.bootstrap_maxima(influence, N_DRAWS, rng)
+        rng = check_random_state(self._seed_)
+        self._maxima_ = inference.bootstrap_maxima(influence, N_DRAWS, rng)
 
     def _choose(self, result):
         """The number of features, from the given rows alone."""
@@ -310,10 +310,10 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         if downstream is None:
             downstream = default_downstream(target.classes is not None)
         y = target.y if target.classes is None else target.classes[target.y]
-        splits = left_out_orders(result, self.domains_, self.ranking, self._beta)
+        splits = left_out_orders(result, self.domains_, self.ranking, self._beta_)
         number, numbers, losses = choose_number(columns.X, y, splits, downstream, self.n_jobs)
         copies = np.bincount(columns.group[columns.group >= 0])
-        ranked = columns.group[self._order]
+        ranked = columns.group[self._order_]
         best = ranked[np.sort(np.unique(ranked, return_index=True)[1])][:number]
         self.n_features_auto_ = int(copies[best].sum())
         self.curve_ = pd.DataFrame({"n_features": numbers, "loss": losses.mean(0)})
@@ -322,21 +322,21 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
     def effects_(self):
         """One row per feature: effect, uncertainty, stability, score, rank, and if selected."""
         check_is_fitted(self)
-        return self._table.assign(rank=self.ranking_, selected=self._get_support_mask())
+        return self._table_.assign(rank=self.ranking_, selected=self._get_support_mask())
 
     def _get_support_mask(self):
         check_is_fitted(self)
         self._check_options()
         n = self.n_features_to_select
         if n == "fdr":
-            return (self._table["qvalue"] <= self.fdr_level).to_numpy()
+            return (self._table_["qvalue"] <= self.fdr_level).to_numpy()
         if n == "auto" and not hasattr(self, "n_features_auto_"):
             raise ValueError(
                 "n_features_to_select='auto' must be set before fit, got it after; fit again."
             )
         n = self.n_features_auto_ if n == "auto" else number_to_select(n, self.n_features_in_)
         mask = np.zeros(self.n_features_in_, dtype=bool)
-        mask[self._order[:n]] = True
+        mask[self._order_[:n]] = True
         return mask
 
     def conf_int(self, level=0.95, joint=False):
@@ -357,8 +357,8 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_number(level, "level", 1e-6, 1 - 1e-6)
-        reach = np.quantile(self._maxima, level) if joint else stats.norm.ppf(0.5 + level / 2)
-        half = reach * self._table["stderr"]
+        reach = np.quantile(self._maxima_, level) if joint else stats.norm.ppf(0.5 + level / 2)
+        half = reach * self._table_["stderr"]
         return pd.DataFrame(
-            {"low": self._table["effect"] - half, "high": self._table["effect"] + half}
+            {"low": self._table_["effect"] - half, "high": self._table_["effect"] + half}
         )

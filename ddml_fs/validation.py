@@ -24,8 +24,8 @@ def check_covariates(X):
 
 
 def forget_fit(estimator):
-    """Remove everything that an earlier fit has left on an estimator."""
-    for name in vars(estimator).keys() - estimator.get_params(deep=False).keys():
+    """Remove what an earlier fit has left on an estimator: all whose names end in ``_``."""
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
         delattr(estimator, name)
 
 

@@ -1,4 +1,4 @@
-"""Algorithm 1, written down line by line for one problem a fold: the slow twin of the engine.
+"""Algorithm 1, written down line by line for one problem per fold: the slow twin of the engine.
 
 Plain loops, one small network per role and head, no stack, no masks, no padding. It shares with
 the engine only the folds and the way initial weights are drawn.
@@ -18,7 +18,7 @@ def draw(generator, shape, fan_in):
 
 
 def initial_networks(seed, D, H, Z):
-    """The weights of Φ and Ψ for one seed, cut into one network a role and a head."""
+    """The weights of Φ and Ψ for one seed, cut into one network per role and head."""
     generator = torch.Generator().manual_seed(seed)
     first = draw(generator, (D, 3 * H), D)
     second = draw(generator, (3 * H, 3 * Z), H)
@@ -127,7 +127,7 @@ def algorithm_1(
         if shrinkage:
             base_T, base_Y = ridge_start(X, T, Y, fold.train, binary, label, shrinkage)
             base_T, base_Y = (base_T - t_mean) / t_sd, (base_Y - y_mean) / y_sd
-            penalty = shrinkage * X.shape[1] / (len(fold.fit) // B * B)
+            penalty = shrinkage * X.shape[1] / len(fold.train)
             fold_epochs, fold_peak = round(epochs / (1 + penalty)), peak / (1 + penalty)
             l2 = 0.006 * penalty
             share_T, share_Y = t[fold.fit].mean(), y[fold.fit].mean()

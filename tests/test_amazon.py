@@ -4,12 +4,10 @@ import os
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
-from ddml_fs import CausalFeatureSelector
+from ddml_fs import DDML, CausalFeatureSelector
 from ddml_fs.datasets import fetch_amazon_reviews
 from ddml_fs.encoding import read_columns
-from ddml_fs.selector import sweep_estimator
 from experiments.amazon.classifiers import scores_of
 from experiments.amazon.protocol import by_domain, single_source
 
@@ -46,9 +44,7 @@ def test_sweep_equals_single_fits(words, selector):
     X, y = words
     frequent = np.flatnonzero(X.sum(0) >= 5)  # rarer ones cannot be fitted by themselves
     for j in np.random.RandomState(1).choice(frequent, 10, replace=False):
-        single = clone(sweep_estimator(score="logistic", random_state=0)).fit(
-            X, y, treatment=int(j)
-        )
+        single = DDML("shrunken", score="logistic", random_state=0).fit(X, y, treatment=int(j))
         assert selector.effects_["effect"].iloc[j] == pytest.approx(single.effect_, abs=1e-3)
 
 

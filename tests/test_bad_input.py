@@ -5,9 +5,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from ddml_fs import DDML
+from ddml_fs.nuisances import Boosting, Forest, GaussianProcess, Network, Ridge, Stacked
 
 N = 200
 
@@ -50,11 +52,11 @@ CASES = {
         dict(treatment=lambda t: np.arange(N) * 1.0, X=lambda X: np.c_[X, np.arange(N) * 2.0 + 1]),
         r"X must not determine the treatment",
     ),
-    "short y": (dict(y=lambda y: y[:-1]), r"y must have one value a row of X \(200\), got 199"),
+    "short y": (dict(y=lambda y: y[:-1]), r"y must have one value per row of X \(200\), got 199"),
     "short treatment": (dict(treatment=lambda t: t[:-2]), r"treatment must have .* got 198"),
-    "one column": (dict(X=lambda X: X[:, :1]), r"X must have at least 2 columns, got 1"),
+    "no column": (dict(X=lambda X: X[:, :0]), r"X must be a numeric table"),
     "flat X": (dict(X=lambda X: X[:, 0]), r"X must be a numeric table of two dimensions"),
-    "matrix y": (dict(y=lambda y: np.c_[y, y]), r"y must be one numeric value a row"),
+    "matrix y": (dict(y=lambda y: np.c_[y, y]), r"y must be one numeric value per row"),
 }
 
 
@@ -81,25 +83,27 @@ def test_more_folds_than_the_smallest_arm(data):
 def test_too_few_rows(data):
     few = {k: np.r_[v[:6], v[-6:]] for k, v in data.items()}
     few["treatment"] = np.arange(12) % 2.0
-    with pytest.raises(ValueError, match=r"at least 4 rows a fold \(20 for n_folds=5\), got 12"):
+    with pytest.raises(ValueError, match=r"at least 4 rows per fold \(20 for n_folds=5\), got 12"):
         DDML().fit(**few)
 
 
 OPTIONS = {
     "score": "plr",
     "target": "late",
-    "outcome": "both",
-    "orthogonality": "none",
     "nuisance": "gbm",
     "n_folds": 1,
     "n_repeats": 0,
+    "clip": 0.6,
+    "device": "abacus",
+}
+OF_NETWORKS = {
+    "outcome": "both",
+    "orthogonality": "none",
     "hidden": 2.5,
     "epochs": 0,
     "lambda_dis": -1.0,
-    "valid_share": 0.9,
-    "clip": 0.6,
     "batch_size": "big",
-    "device": "abacus",
+    "shrinkage": -1.0,
 }
 
 
@@ -109,6 +113,54 @@ def test_bad_options(data, name):
         DDML(**{name: OPTIONS[name]}).fit(**data)
 
 
+@pytest.mark.parametrize("name", list(OF_NETWORKS))
+def test_bad_options_of_networks(data, name):
+    network = Network(**{name: OF_NETWORKS[name]})
+    for nuisance in (network, Forest(network=network), Stacked([network, "ridge"])):
+        with pytest.raises(ValueError, match=rf"{name}.*must be .*got"):
+            DDML(nuisance).fit(**data)
+
+
+BAD_NUISANCES = {
+    "boosting": (Boosting(max_iter=0), "max_iter must be an integer"),
+    "gp": (GaussianProcess(max_rows=100), "at most max_rows=100 rows, got 200"),
+    "ridge": (Ridge(shrinkage=-1), "shrinkage must be a number"),
+    "one candidate": (Stacked(["ridge"]), "at least 2 nuisances, got 1"),
+    "unknown candidate": (Stacked(["ridge", "tree"]), "nuisance must be one of .* got 'tree'"),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD_NUISANCES))
+def test_bad_nuisances(data, case):
+    nuisance, words = BAD_NUISANCES[case]
+    with pytest.raises(ValueError, match=words):
+        DDML(nuisance).fit(**data)
+
+
+def test_parameters_without_an_effect_raise(data):
+    with pytest.raises(ValueError, match="clip is for score='interactive' alone"):
+        DDML("ridge", score="partially_linear", clip=0.05).fit(**data)
+    with pytest.raises(ValueError, match="device is for networks"):
+        DDML("ridge", device="cpu").fit(**data)
+    DDML("ridge", clip=0.05).fit(**data)
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "mps"])
+def test_device_that_is_not_there(data, device):
+    if (torch.cuda if device.startswith("cuda") else torch.backends.mps).is_available():
+        pytest.skip(f"this machine has {device}")
+    with pytest.raises(ValueError, match=f"one that this machine has, got '{device}'"):
+        DDML("mlp", device=device).fit(**data)
+
+
+def test_one_covariate_is_enough(data):
+    X = data["X"][:, :1]
+    effect = DDML("mlp", random_state=0).fit(X, data["y"], treatment=data["treatment"])
+    assert abs(effect.effect_ - 1) < 4 * effect.stderr_
+    with pytest.raises(ValueError, match="a covariate beside the treatment"):
+        DDML("mlp").fit(X, data["y"], treatment=0)
+
+
 def test_outcome_needs_a_regressor(data):
     with pytest.raises(ValueError, match="must be a regressor"):
         DDML(LogisticRegression()).fit(**data)
@@ -116,6 +168,10 @@ def test_outcome_needs_a_regressor(data):
         DDML((LinearRegression(),) * 3).fit(**data)
     with pytest.raises(ValueError, match="scikit-learn estimators"):
         DDML(("rf", "rf")).fit(**data)
+    with pytest.raises(ValueError, match="regressor for a continuous treatment"):
+        DDML((LogisticRegression(), LinearRegression())).fit(
+            data["X"], data["y"], treatment=data["X"][:, 1] ** 2
+        )
 
 
 def test_scores_that_do_not_fit_the_treatment(data):
@@ -123,7 +179,9 @@ def test_scores_that_do_not_fit_the_treatment(data):
     with pytest.raises(ValueError, match="needs a 0/1 treatment"):
         DDML(score="interactive").fit(**continuous)
     with pytest.raises(ValueError, match="target='att' needs score='interactive'"):
-        DDML(target="att").fit(**data)
+        DDML(target="att").fit(**continuous)
+    with pytest.raises(ValueError, match="target='att' needs score='interactive'"):
+        DDML(score="partially_linear", target="att").fit(**data)
 
 
 def test_treatment_is_keyword_only(data):
@@ -137,7 +195,7 @@ def test_almost_perfectly_predicted_treatment_warns(data):
     treatment = np.tanh(X[:, 0]) + 1e-3 * np.random.default_rng(1).standard_normal(N)
     X = np.c_[X, np.tanh(X[:, 0]) * 3 + 0.01 * X[:, 1] ** 2]
     with pytest.warns(UserWarning, match="predicts the treatment almost perfectly"):
-        DDML(random_state=0).fit(X, data["y"], treatment=treatment)
+        DDML("mlp", random_state=0).fit(X, data["y"], treatment=treatment)
 
 
 def test_clipped_propensities_warn(data):
@@ -153,5 +211,5 @@ def test_constant_column_is_harmless(data):
     data["X"] = np.c_[data["X"], np.ones(N)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = DDML(random_state=0, epochs=5).fit(**data)
+        model = DDML(Network(epochs=5), random_state=0).fit(**data)
     assert np.isfinite(model.effect_)

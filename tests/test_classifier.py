@@ -19,13 +19,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ddml_fs import CausalFeatureSelector, EffectClassifier
 from ddml_fs.datasets import fetch_amazon_reviews, make_domain_data
 from ddml_fs.empirical_bayes import PRIORS, learn_prior
-from ddml_fs.selector import sweep_estimator
 
 TWO_VALUED = np.arange(12) < 6  # columns of the rows drawn below
 
 
 def ridge(n_features=1.0, **options):
-    return CausalFeatureSelector(n_features, estimator="ridge", random_state=0, **options)
+    return CausalFeatureSelector(n_features, nuisance="ridge", random_state=0, **options)
 
 
 def draw(n_samples, seed, offset=0.0):
@@ -164,10 +163,10 @@ def test_constants_have_no_weight(rows, model):
     np.testing.assert_allclose(fitted.coef_[:, 1:-1], model.coef_, rtol=1e-3)
 
 
-@pytest.mark.parametrize("estimator", ["ridge", "mlp"])
-def test_selected_features_alone_have_weights(rows, estimator):
+@pytest.mark.parametrize("nuisance", ["ridge", "shrunken"])
+def test_selected_features_alone_have_weights(rows, nuisance):
     X, y = rows
-    selector = CausalFeatureSelector(4, estimator=estimator, random_state=0)
+    selector = CausalFeatureSelector(4, nuisance=nuisance, random_state=0)
     model = EffectClassifier(selector).fit(X, y)
     np.testing.assert_array_equal(model.coef_[0] != 0, model.selector_.get_support())
     assert np.count_nonzero(model.coef_) == 4
@@ -459,8 +458,9 @@ def test_reviews_of_one_domain(reviews):
 
 def test_reviews_of_three_domains(reviews):
     """Mean accuracy in the domain left out; of the cheaper settings, for the time that it takes."""
-    estimator = sweep_estimator("ridge", n_folds=2)
-    selector = CausalFeatureSelector(1.0, estimator=estimator, covariates="all", random_state=0)
+    selector = CausalFeatureSelector(
+        1.0, nuisance="ridge", covariates="all", n_folds=2, random_state=0
+    )
     scores = []
     for d in range(1, 5):
         target = reviews.sample_domain == d

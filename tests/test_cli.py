@@ -26,7 +26,8 @@ def test_effect_of_a_csv_file(tmp_path):
     frame.to_csv(path, index=False)
     run = CliRunner().invoke(app, ["effect", str(path), "--outcome", "y", "--treatment", "t"])
     assert run.exit_code == 0
-    assert "ATE" in run.output
+    assert "partially linear slope" in run.output
+    assert "no reason for doubt" in run.output
     assert "inputs_kept" in run.output
     command = ["effect", str(path), "--outcome", "y", "--treatment", "t", "--nuisance", "ridge"]
     assert CliRunner().invoke(app, command).exit_code == 0
@@ -46,7 +47,7 @@ def test_select_features_of_a_csv_file(tmp_path):
     frame["town"] = rng.choice(["York", "Leeds"], 400)
     path, out = tmp_path / "data.csv", tmp_path / "effects.csv"
     frame.to_csv(path, index=False)
-    command = ["select", str(path), "--label", "sick", "--domain", "town", "--estimator", "ridge"]
+    command = ["select", str(path), "--label", "sick", "--domain", "town", "--nuisance", "ridge"]
     run = CliRunner().invoke(app, [*command, "--n-features", "2", "--output", str(out)])
     assert run.exit_code == 0
     assert "2 of 6 features selected" in run.output

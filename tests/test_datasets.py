@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ddml_fs.datasets import make_dense_effect_data, make_effect_data
-from ddml_fs.engine.losses import residual_on_residual, residuals
+from ddml_fs.scores import residual_on_residual, residuals
 from experiments.baselines.effects import OLS1
 
 # MAE of OLS-1 for α = 4, known from an independent implementation of the generator.

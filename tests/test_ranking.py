@@ -15,7 +15,7 @@ from ddml_fs.domains import Evidence
 from ddml_fs.effects_table import effects_table, spread_to_copies
 from ddml_fs.encoding import read_columns, read_domains, read_target
 from ddml_fs.engine.network import Sizes
-from ddml_fs.engine.plan import make_shards, plan_problems
+from ddml_fs.engine.plan import make_plan, make_shards
 from ddml_fs.ranking import (
     candidate_numbers,
     choose_number,
@@ -23,6 +23,7 @@ from ddml_fs.ranking import (
     feature_scores,
     greedy_order,
 )
+from ddml_fs.scores import Logistic
 
 
 def slow_greedy(scores, X, beta):
@@ -133,7 +134,7 @@ def test_feature_scores():
     assert feature_scores(lambda t: -t["z"], table, 100).tolist() == [4.0, -2.0]
     assert feature_scores(lambda t: [1, 2], table, 100).dtype == np.float64
     for bad in ([1.0], 3.0, [[1.0], [2.0]], [1.0, np.nan]):
-        with pytest.raises(ValueError, match="one number a feature"):
+        with pytest.raises(ValueError, match="one number per feature"):
             feature_scores(lambda t, bad=bad: bad, table, 100)
 
 
@@ -244,7 +245,7 @@ def test_logistic_effect():
     X, v = rng.standard_normal((2, n))
     p = expit(0.8 * X - 0.3)
     y = rng.binomial(1, expit(0.8 * X - 0.3 + theta * v))
-    estimate = inference.logistic(v, y - p, p)
+    estimate = Logistic().of_residuals(v, y - p, p, 1.0)
     assert abs(estimate.theta - theta) < 4 * estimate.stderr + theta * theta**2 / 2
     assert estimate.influence.mean() == pytest.approx(0, abs=1e-6)  # δ
     # The two differ by a share of about θ²/2, and by chance: v²·e² has sd 1.5 of its mean, so the
@@ -333,14 +334,10 @@ def test_read_domains():
 
 
 def planned(n_samples, n_treatments, n_repeats=1):
-    return plan_problems(
-        [(j, False) for j in range(n_treatments)],
-        [(np.arange(n_samples, dtype=float), False)],
-        n_samples,
-        np.random.RandomState(0),
-        n_folds=3,
-        n_repeats=n_repeats,
-    )
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((n_samples, n_treatments))
+    options = {"binary_T": [False] * n_treatments, "n_folds": 3, "n_repeats": n_repeats}
+    return make_plan(X, np.arange(n_samples, dtype=float)[:, None], rng, **options)
 
 
 # Of 47 rows the folds fit on 27 or 28: one batch of 16 in each, but three or four batches of 7.
@@ -348,11 +345,11 @@ def planned(n_samples, n_treatments, n_repeats=1):
 @pytest.mark.parametrize("memory", [1.0, 1e-3, 1e-9])
 @pytest.mark.parametrize(("n_treatments", "n_repeats"), [(1, 1), (10, 2), (97, 1)])
 def test_shards_hold_every_problem_once(batch_size, memory, n_treatments, n_repeats):
-    problems = planned(47, n_treatments, n_repeats)
-    shards = make_shards(problems, n_treatments, Sizes(), batch_size, memory)
-    assert sorted(i for shard in shards for i in shard) == list(range(len(problems)))
+    plan = planned(47, n_treatments, n_repeats)
+    shards = make_shards(plan, Sizes(), batch_size, memory)
+    assert sorted(i for shard in shards for i in shard) == list(range(plan.n_problems))
     for shard in shards:
-        folds = [id(problems[i].fold) for i in shard]
+        folds = plan.problem(shard)[0].tolist()
         counts = [folds.count(fold) for fold in set(folds)]
         assert len(set(counts)) == 1  # equally many of each fold, and at least one
         changes = sum(a != b for a, b in pairwise(folds))
@@ -361,8 +358,8 @@ def test_shards_hold_every_problem_once(batch_size, memory, n_treatments, n_repe
 
 
 def test_less_memory_gives_more_shards():
-    problems = planned(60, 40)
-    counts = [len(make_shards(problems, 40, Sizes(), memory=m)) for m in (1.0, 0.01, 1e-9)]
+    plan = planned(60, 40)
+    counts = [len(make_shards(plan, Sizes(), memory=m)) for m in (1.0, 0.01, 1e-9)]
     assert counts[0] == 1
     assert counts[0] < counts[1] < counts[2]
     assert counts[2] == 40  # one treatment on all folds is the least

@@ -5,8 +5,9 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from ddml_fs.engine.plan import Problem, make_folds
-from ddml_fs.engine.ridge import Gram, logistic_fit, penalty_for, solve_ridge, standardised
+from ddml_fs.engine.plan import make_folds, make_plan, penalty_for
+from ddml_fs.engine.ridge import Gram, logistic_fit, standardised
+from ddml_fs.nuisances import Ridge as RidgeNuisance
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +20,19 @@ def table():
     return X, index + rng.standard_normal(300), label
 
 
+def sweep_plan(X, y, label=False, **options):
+    """All columns of X as treatments, three folds."""
+    options = {"binary_T": [False] * X.shape[1]} | options
+    rng = np.random.RandomState(0)
+    return make_plan(X, y[:, None], rng, label=label, n_folds=3, **options)
+
+
+def predictions(plan, shrinkage, k=0):
+    """Held-out m and g (n_hold, F) of one fold."""
+    hat = RidgeNuisance(shrinkage=shrinkage).predict(plan).of(f=slice(None))
+    return hat.m[plan.folds[k].hold], hat.g[plan.folds[k].hold]
+
+
 def one_by_one(X, y, fold, j, penalty, model):
     """Fit a scikit-learn model on all columns but j, scaled as the fold is."""
     rows = standardised(X, fold.train, fold.hold)
@@ -28,12 +42,14 @@ def one_by_one(X, y, fold, j, penalty, model):
 
 def test_linear_nuisances_equal_ridge_of_scikit_learn(table):
     X, y, _ = table
-    fold = make_folds(300, 3, np.random.RandomState(0))[0]
-    problems = [Problem(fold, j, y, j == 2, 0) for j in range(8)]
+    plan = sweep_plan(X, y)
+    fold = plan.folds[0]
     n = len(fold.train)
-    penalty = penalty_for(10.0, 8, n)
-    for j, (m, g) in enumerate(solve_ridge(problems, X, 10.0)):
-        for target, ours in ((X[:, j], m), (y, g)):
+    penalty = plan.penalty(10.0)
+    assert penalty == penalty_for(10.0, 8, n)
+    m, g = predictions(plan, 10.0)
+    for j in range(8):
+        for target, ours in ((X[:, j], m[:, j]), (y, g[:, j])):
             model, hold = one_by_one(X, target, fold, j, penalty, Ridge(alpha=n * penalty))
             np.testing.assert_allclose(ours, model.predict(hold), atol=1e-9)
 
@@ -41,17 +57,18 @@ def test_linear_nuisances_equal_ridge_of_scikit_learn(table):
 def test_columns_that_are_no_covariates(table):
     """As treatments beside the table: an array, or a column that is not conditioned on."""
     X, y, _ = table
-    fold = make_folds(300, 3, np.random.RandomState(0))[1]
-    beside = solve_ridge([Problem(fold, X[:, 7].copy(), y, False, 0)], X[:, :7], 1.0)[0]
-    covariates = np.arange(8) < 7
-    problems = [Problem(fold, j, y, False, 0) for j in range(8)]
-    inside = solve_ridge(problems, X, 1.0, covariates)
-    np.testing.assert_allclose(inside[7], beside, atol=1e-10)
-    np.testing.assert_allclose(inside[:7], solve_ridge(problems[:7], X[:, :7], 1.0), atol=1e-10)
+    options = {"treatments": X[:, [7]], "binary_T": [False]}
+    beside = predictions(sweep_plan(X[:, :7], y, **options), 1.0, k=1)
+    plan = sweep_plan(X, y, covariates=np.arange(8) < 7)
+    inside, alone = (predictions(p, 1.0, k=1) for p in (plan, sweep_plan(X[:, :7], y)))
+    for i in (0, 1):
+        np.testing.assert_allclose(inside[i][:, [7]], beside[i], atol=1e-10)
+        np.testing.assert_allclose(inside[i][:, :7], alone[i], atol=1e-10)
+    fold = plan.folds[1]
     n = len(fold.train)
     rows = standardised(X, fold.train, fold.hold)
     model = Ridge(alpha=n * penalty_for(1.0, 7, n)).fit(rows.train[:, :7], y[fold.train])
-    np.testing.assert_allclose(beside[1], model.predict(rows.new[:, :7]), atol=1e-9)
+    np.testing.assert_allclose(beside[1][:, 0], model.predict(rows.new[:, :7]), atol=1e-9)
 
 
 def test_logistic_fit_equals_scikit_learn(table):
@@ -68,15 +85,14 @@ def test_logistic_fit_equals_scikit_learn(table):
 def test_logistic_outcome_without_a_column_is_close_to_a_refit(table):
     """One Newton step stands for the refit: far nearer to it than the fit on all columns is."""
     X, _, label = table
-    fold = make_folds(300, 3, np.random.RandomState(0))[0]
+    plan = sweep_plan(X, label, label=True)
+    fold, penalty = plan.folds[0], plan.penalty(10.0)
     n = len(fold.train)
-    penalty = penalty_for(10.0, 8, n)
-    problems = [Problem(fold, j, label, j == 2, 0, binary_Y=True) for j in range(8)]
     rows = standardised(X, fold.train, fold.hold)
     full = LogisticRegression(C=1 / (penalty * n), tol=1e-10).fit(rows.train, label[fold.train])
     p_full = full.predict_proba(rows.new)[:, 1]
     error, distance = [], []
-    for j, (_, p) in enumerate(solve_ridge(problems, X, 10.0)):
+    for j, p in enumerate(predictions(plan, 10.0)[1].T):
         model = LogisticRegression(C=1 / (penalty * n), tol=1e-10)
         model, hold = one_by_one(X, label, fold, j, penalty, model)
         refit = model.predict_proba(hold)[:, 1]
@@ -89,12 +105,10 @@ def test_logistic_outcome_without_a_column_is_close_to_a_refit(table):
 def test_constant_columns_are_harmless(table):
     X, y, label = table
     X = np.column_stack([X, np.ones(len(X))])
-    fold = make_folds(300, 3, np.random.RandomState(0))[0]
     for outcome, binary in ((y, False), (label, True)):
-        problems = [Problem(fold, j, outcome, False, 0, binary) for j in (0, 8)]
-        for m, g in solve_ridge(problems, X, 1.0):
-            assert np.isfinite(m).all()
-            assert np.isfinite(g).all()
+        m, g = predictions(sweep_plan(X, outcome, label=binary), 1.0)
+        assert np.isfinite(m).all()
+        assert np.isfinite(g).all()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -125,5 +139,5 @@ def test_column_that_training_lacks(table):
     fold = make_folds(300, 3, np.random.RandomState(0))[0]
     rare = np.zeros(300)
     rare[fold.hold[:2]] = 1
-    m, _ = solve_ridge([Problem(fold, 8, y, True, 0)], np.column_stack([X, rare]), 10.0)[0]
-    np.testing.assert_array_equal(m, 0)
+    m, _ = predictions(sweep_plan(np.column_stack([X, rare]), y), 10.0)
+    np.testing.assert_array_equal(m[:, 8], 0)

@@ -18,11 +18,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ddml_fs import DDML, CausalFeatureSelector
 from ddml_fs.datasets import make_domain_data
-from ddml_fs.selector import sweep_estimator
+from ddml_fs.nuisances import Forest, Network, Ridge, shrunken_network
 
 
 def ridge(n_features=5, **options):
-    return CausalFeatureSelector(n_features, estimator="ridge", random_state=0, **options)
+    return CausalFeatureSelector(n_features, nuisance="ridge", random_state=0, **options)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def sources(small):
 
 
 @parametrize_with_checks(
-    [CausalFeatureSelector(random_state=0), CausalFeatureSelector(estimator="ridge")]
+    [CausalFeatureSelector(random_state=0), CausalFeatureSelector(nuisance="ridge")]
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -92,10 +92,10 @@ def test_domains_travel_through_a_pipeline(sources):
         assert list(search.best_estimator_[0].domains_) == [1, 2, 3]
 
 
-def test_grid_search_over_the_number_sweeps_once_a_split(sources, tmp_path):
-    """With a checkpoint, all numbers of features share one sweep a split."""
+def test_grid_search_over_the_number_sweeps_once_per_split(sources, tmp_path):
+    """With a checkpoint, all numbers of features share one sweep per split."""
     X, y, _ = sources
-    selector = CausalFeatureSelector(estimator="mlp", random_state=0, checkpoint=tmp_path)
+    selector = CausalFeatureSelector(random_state=0, checkpoint=tmp_path)
     pipeline = make_pipeline(selector, LogisticRegression())
     grid = {"causalfeatureselector__n_features_to_select": [2, 5, 8]}
     GridSearchCV(pipeline, grid, cv=2).fit(X, y)
@@ -207,13 +207,15 @@ def test_several_classes(sources):
     assert selector.effects_["effect"].iloc[0] > 0
 
 
-@pytest.mark.parametrize("estimator", ["ridge", "mlp"])
-def test_continuous_label(estimator):
+@pytest.mark.parametrize(
+    "nuisance",
+    [Ridge(shrinkage=1.0), shrunken_network().set_params(shrinkage=1.0, epochs=20)],
+    ids=["ridge", "shrunken"],
+)
+def test_continuous_label(nuisance):
     """Effects are the regression coefficients, within five standard errors."""
     data = make_domain_data(1, 2000, 5, 0, 10, kind="continuous", n_targets=0, random_state=0)
-    selector = CausalFeatureSelector(
-        5, estimator=sweep_estimator(estimator, shrinkage=1.0, epochs=20), random_state=0
-    ).fit(data.X, data.y)
+    selector = CausalFeatureSelector(5, nuisance=nuisance, random_state=0).fit(data.X, data.y)
     assert data.causal[selector.get_support()].all()
     z = (selector.effects_["effect"] - data.theta) / selector.effects_["stderr"]
     assert np.abs(z).max() < 5
@@ -285,8 +287,8 @@ def test_rankings(sources):
         ({"n_features_to_select": "some"}, "one of .* got 'some'"),
         ({"n_features_to_select": 21}, "at most the number of features .20., got 21"),
         ({"ranking": "beauty"}, "ranking must be one of"),
-        ({"ranking": lambda table: [1.0]}, "one number a feature"),
-        ({"estimator": "forest"}, "estimator must be one of"),
+        ({"ranking": lambda table: [1.0]}, "one number per feature"),
+        ({"nuisance": "forest"}, "nuisance must be one of"),
         ({"covariates": "none"}, "covariates must be one of"),
         ({"fdr_level": 2}, "fdr_level must be a number from 0 to 1"),
         ({"memory_budget": 0}, "memory_budget"),
@@ -296,7 +298,6 @@ def test_rankings(sources):
 )
 def test_bad_options(sources, options, words):
     X, y, domain = sources
-    options = {"estimator": "mlp", **options}
     with pytest.raises(ValueError, match=words):
         CausalFeatureSelector(**options).fit(X, y, domain).get_support()
 
@@ -325,10 +326,9 @@ def test_sweep_equals_single_fits(sources):
     X, y, _ = sources
     X = X.copy()
     X[:, :4] = X[:, :4] > 0
-    estimator = sweep_estimator(score="logistic")
-    effects = CausalFeatureSelector(5, estimator=estimator, random_state=3).fit(X, y).effects_
+    effects = CausalFeatureSelector(5, random_state=3).fit(X, y).effects_
     for j in np.random.RandomState(0).choice(20, 10, replace=False):
-        single = clone(estimator).set_params(random_state=3).fit(X, y, treatment=int(j))
+        single = DDML("shrunken", score="logistic", random_state=3).fit(X, y, treatment=int(j))
         assert effects["effect"].iloc[j] == pytest.approx(single.effect_, abs=1e-3)
 
 
@@ -375,9 +375,10 @@ def test_joint_intervals_are_wider(sources):
     assert reach.iloc[0] == pytest.approx(3.0, abs=0.25)  # twenty features: Šidák's is 3.02
 
 
-def test_custom_estimator_keeps_its_settings(sources):
+def test_a_nuisance_keeps_its_settings(sources):
     X, y, _ = sources
-    estimator = DDML("rf", epochs=2, gates=False, n_folds=2)
-    selector = CausalFeatureSelector(3, estimator=estimator, random_state=0).fit(X[:, :4], y)
-    assert estimator.n_folds == 2
+    nuisance = Forest(network=Network(epochs=2, gates=False))
+    selector = CausalFeatureSelector(3, nuisance=nuisance, n_folds=2, random_state=0)
+    selector.fit(X[:, :4], y)
+    assert nuisance.network.epochs == 2
     assert selector.get_support().sum() == 3

@@ -15,6 +15,7 @@ import torch
 from ddml_fs import DDML, CausalFeatureSelector
 from ddml_fs.datasets import make_domain_data
 from ddml_fs.engine import run as engine
+from ddml_fs.nuisances import Network
 
 SMALL = {"memory_budget": 0.002, "random_state": 0}  # gigabytes: a few features a shard
 CODE = """
@@ -38,7 +39,7 @@ def effects(table):
 
 
 def shards_in(folder):
-    return sorted(Path(folder).glob("*/shard-*.npz"))
+    return sorted(Path(folder).glob("*/shard-*.npy"))
 
 
 def test_shards_do_not_change_effects(table, effects):
@@ -106,7 +107,7 @@ def test_progress_is_told(table, capsys):
 
 def test_threads_are_given_back(table):
     before = torch.get_num_threads()
-    DDML(epochs=1, gates=False, random_state=0).fit(table[0], table[1], treatment=0)
+    DDML(Network(epochs=1, gates=False), random_state=0).fit(*table, treatment=0)
     assert torch.get_num_threads() == before
 
 
@@ -116,18 +117,20 @@ def test_column_as_treatment():
     names = [f"f{j}" for j in range(10)]
     frame = pd.DataFrame(data.X, columns=names)
     j = int(np.argmax(np.abs(data.theta)))
-    by_number = DDML(random_state=0).fit(data.X, data.y, treatment=j)
-    by_name = DDML(random_state=0).fit(frame, data.y, treatment=names[j])
+    by_number = DDML("mlp", random_state=0).fit(data.X, data.y, treatment=j)
+    by_name = DDML("mlp", random_state=0).fit(frame, data.y, treatment=names[j])
     assert by_number.effect_ == by_name.effect_
     assert names[j] not in by_name.roles_.index
-    beside = DDML(random_state=0).fit(np.delete(data.X, j, 1), data.y, treatment=data.X[:, j])
+    beside = DDML("mlp", random_state=0).fit(
+        np.delete(data.X, j, 1), data.y, treatment=data.X[:, j]
+    )
     assert by_number.effect_ == pytest.approx(beside.effect_, abs=3 * beside.stderr_)
     for wrong in ("g", 10, -1):
         with pytest.raises(ValueError, match="treatment must be a column"):
             DDML().fit(frame, data.y, treatment=wrong)
 
 
-@pytest.mark.parametrize("nuisance", ["mlp", "ridge", "rf"])
+@pytest.mark.parametrize("nuisance", ["mlp", "ridge", "rf", "smooth", "boosting", "stacked"])
 def test_logistic_score(nuisance):
     """The log-odds of a binary outcome: one step from zero is close for a moderate effect."""
     rng = np.random.RandomState(0)
@@ -147,6 +150,7 @@ def test_logistic_score(nuisance):
 def test_ridge_has_no_latents(table):
     X, y = table
     effect = DDML("ridge", random_state=0).fit(X, y, treatment=0)
+    assert not hasattr(effect, "roles_")
     assert np.isfinite(effect.effect_)
     assert "inputs_kept" not in effect.diagnostics()
     with pytest.raises(AttributeError, match="no latents"):
@@ -162,17 +166,17 @@ def test_shrunken_networks_learn_what_ridge_misses():
     y = rng.binomial(1, 1 / (1 + np.exp(-(h - h.mean()))))
     X = np.hstack([decoy, C, rng.standard_normal((4000, 6))])
     spurious = {}
-    for nuisance in ("ridge", "mlp"):
-        fitted = CausalFeatureSelector(5, estimator=nuisance, random_state=0).fit(X, y)
+    for nuisance in ("ridge", "shrunken"):
+        fitted = CausalFeatureSelector(5, nuisance=nuisance, random_state=0).fit(X, y)
         spurious[nuisance] = abs(fitted.effects_["tstat"].iloc[0])
     assert spurious["ridge"] > 20
-    assert spurious["mlp"] < 3
+    assert spurious["shrunken"] < 3
 
 
 def test_forests_meet_a_column_that_some_folds_lack():
     """One row in 60 has it, so four of five folds are without it in hold, one in training."""
     rng = np.random.RandomState(0)
     X = np.column_stack([rng.binomial(1, 0.5, (60, 2)), np.arange(60) == 7]).astype(float)
-    selector = CausalFeatureSelector(1, estimator="rf", random_state=0)
+    selector = CausalFeatureSelector(1, nuisance="shrunken_rf", random_state=0)
     effects = selector.fit(X, rng.permutation(np.arange(60) % 2)).effects_
     assert np.isfinite(effects["score"]).all()

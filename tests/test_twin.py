@@ -6,12 +6,13 @@ import torch
 from algorithm_1 import algorithm_1
 
 from ddml_fs.datasets import make_effect_data
-from ddml_fs.engine.losses import residual_on_residual, residuals
 from ddml_fs.engine.network import Sizes
-from ddml_fs.engine.objective import Weights
-from ddml_fs.engine.plan import Problem, make_folds
-from ddml_fs.engine.run import Settings, run
+from ddml_fs.engine.objective import LossSettings
+from ddml_fs.engine.plan import make_plan
+from ddml_fs.engine.run import run
+from ddml_fs.engine.solve import Settings
 from ddml_fs.engine.train import Schedule
+from ddml_fs.scores import residual_on_residual, residuals
 
 
 @pytest.mark.parametrize("kind", ["binary", "continuous"])
@@ -29,15 +30,22 @@ def test_stack_equals_algorithm_1(kind, outcome, label, shrinkage):
     """As printed, coupled, with a label as outcome, and shrunken towards ridge regressions."""
     data = make_effect_data(kind, n_samples=300, n_features=12, random_state=0)
     y = (data.y > np.median(data.y) + 2).astype(float) if label else data.y
-    folds = make_folds(300, 3, np.random.RandomState(0))
-    seeds = [11, 12, 13]
     binary = kind == "binary"
+    plan = make_plan(
+        data.X,
+        y[:, None],
+        np.random.RandomState(0),
+        treatments=data.treatment[:, None],
+        binary_T=[binary],
+        label=label,
+        n_folds=3,
+    )
     theta, T_hat, Y_hat = algorithm_1(
         data.X,
         data.treatment,
         y,
-        folds,
-        seeds,
+        plan.folds,
+        plan.seeds.tolist(),
         binary=binary,
         H=6,
         Z=3,
@@ -55,22 +63,15 @@ def test_stack_equals_algorithm_1(kind, outcome, label, shrinkage):
 
     settings = Settings(
         sizes=Sizes(H=6, Z=3),
-        weights=Weights(outcome, 0.3, 0.2, "paper", n_features=5, penalty_every=1),
+        loss=LossSettings(outcome, 0.3, 0.2, "paper", n_features=5, penalty_every=1),
         screen=None,
         final=Schedule(epochs=8, peak=2e-2, weight_decay=0.01),
         batch_size=32,
         shrinkage=shrinkage,
         dtype=torch.float64,
     )
-    problems = [
-        Problem(fold, data.treatment, y, binary, seed, label)
-        for fold, seed in zip(folds, seeds, strict=True)
-    ]
-    solutions = run(problems, data.X, settings)
-    m, g = np.empty(300), np.empty(300)
-    for fold, solution in zip(folds, solutions, strict=True):
-        m[fold.hold], g[fold.hold] = solution.m, solution.g
-
+    hat = run(plan, settings).of()
+    m, g = hat.m, hat.g
     np.testing.assert_allclose(m, T_hat, atol=1e-5)
     np.testing.assert_allclose(g, Y_hat, atol=1e-5)
     v, e = residuals(data.treatment, m, y, g)

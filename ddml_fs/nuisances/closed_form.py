@@ -16,8 +16,9 @@ from ddml_fs.validation import check_number
 
 def ridge_predict(A, y, B, shrinkage):
     """Ridge regression on standardised rows: values of rows B (n_new, D)."""
-    gram = Gram(A, penalty_for(shrinkage, A.shape[1], len(A)))
-    return y.mean() + (B - A.mean(0)) @ gram.coefficients(y - y.mean())
+    centre = A.mean(0)  # not 0 where A are the rows of an arm
+    gram = Gram(A - centre, penalty_for(shrinkage, A.shape[1], len(A)))
+    return y.mean() + (B - centre) @ gram.coefficients(y - y.mean())
 
 
 def logistic_predict(A, y, B, shrinkage):

@@ -1,5 +1,6 @@
 """scikit-learn models on the covariates themselves: a user's own, and boosting."""
 
+import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import is_classifier, is_regressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -67,8 +68,9 @@ class Estimators(Nuisance):
             fold, use = plan.folds[k], plan.inputs(f)
             pair = self.pair(plan.binary_T[f], plan.binary_Y[c])
             model_T, model_Y = seeded(pair, int(plan.seeds[k]))
-            A, B = plan.X[fold.train][:, use], plan.X[fold.hold][:, use]
-            t, y = plan.T[fold.train, f], plan.Y[fold.train, c]
+            train = np.sort(fold.train)  # models that draw rows see them in the order of the table
+            A, B = plan.X[train][:, use], plan.X[fold.hold][:, use]
+            t, y = plan.T[train, f], plan.Y[train, c]
             out = [fit_predict(model_T, A, B, t), fit_predict(model_Y, A, B, y)]
             for a in (0, 1) if arms else ():
                 out.append(fit_predict(model_Y, A[t == a], B, y[t == a]))
