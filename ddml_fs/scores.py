@@ -84,8 +84,6 @@ class Score:
     Attributes
     ----------
     name : str
-    estimand : str
-        What the effect is called, never more than it is.
     arms : bool
         Whether outcome models per arm are needed.
     label : bool
@@ -95,10 +93,14 @@ class Score:
     """
 
     name: ClassVar[str]
-    estimand: str
     arms: ClassVar[bool] = False
     label: ClassVar[bool] = False
     binary_treatment: ClassVar[bool] = False
+
+    @property
+    def estimand(self) -> str:
+        """What the effect is called, never more than it is."""
+        raise NotImplementedError
 
     def moments(self, T, Y, hat) -> Moments:
         """ψ_a and ψ_b from treatment, outcome and nuisances.
@@ -147,7 +149,7 @@ class PartiallyLinear(ResidualScore):
     """
 
     name: ClassVar[str] = "partially_linear"
-    estimand = "partially linear slope"
+    estimand: ClassVar[str] = "partially linear slope"  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class Logistic(ResidualScore):
     """
 
     name: ClassVar[str] = "logistic"
-    estimand = "log-odds slope"
+    estimand: ClassVar[str] = "log-odds slope"  # type: ignore[misc]
     label: ClassVar[bool] = True
 
     def variance(self, g):

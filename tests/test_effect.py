@@ -325,7 +325,7 @@ def test_verdict(binary_data):
     rng = np.random.default_rng(0)
     t = (6 * d.X[:, 0] + rng.logistic(size=len(d.X)) > 0).astype(float)
     with pytest.warns(UserWarning, match="propensities were clipped"):
-        model.fit(d.X, d.y, treatment=t)
+        model.set_params(nuisance="mlp").fit(d.X, d.y, treatment=t)
     assert "weak overlap" in model.verdict_
     noise = DDML(
         (LogisticRegression(C=1e6), DecisionTreeRegressor(random_state=0)),

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from ddml_fs import DDML
 from ddml_fs.datasets import make_effect_data
+from ddml_fs.nuisances import Network
 from experiments.baselines.effects import CFR, OLS1, EffectEstimator
 from experiments.effects import __main__ as command
 from experiments.effects import ablation, figures, paper, runs, sensitivity, simulated, tables
@@ -77,7 +78,7 @@ def test_cached_runs_belong_to_their_settings_code_and_data():
     data = DataSet("a", "I", cases)
     marks = {
         runs.fingerprint(DDML(), data, 10),
-        runs.fingerprint(DDML(epochs=3), data, 10),
+        runs.fingerprint(DDML(Network(epochs=3)), data, 10),
         runs.fingerprint(DDML(), data, 20),
         runs.fingerprint(DDML(), DataSet("b", "I", cases), 10),
         runs.fingerprint(CFR(), data, 10),
@@ -151,27 +152,28 @@ def test_fewer_rows_and_the_same_truth():
 
 
 def test_variants_change_one_thing():
-    same = {"score", "random_state", "device"}
     for nuisance in ("mlp", "rf"):
         for data in (*ablation.SYNTHETIC[nuisance], ablation.ALONE):
-            base = {"nuisance": nuisance} | ({"blend": False} if data == ablation.ALONE else {})
             for name, method in ablation.variants(nuisance, data).items():
                 made = method.make("ate", 0)
                 if name == ablation.WITHOUT_ENCODER:
                     assert not isinstance(made, DDML)
                     continue
-                wanted = DDML().get_params() | base | ablation.CHANGES[name]
-                found = made.get_params()
-                assert {k: v for k, v in found.items() if k not in same} == {
-                    k: v for k, v in wanted.items() if k not in same
-                }
+                network = made.nuisance if nuisance == "mlp" else made.nuisance.network
+                assert network.get_params() == Network().get_params() | ablation.CHANGES[name]
+                score = "interactive" if data == ablation.ALONE else "partially_linear"
+                assert made.get_params(deep=False) == DDML(
+                    made.nuisance, score=score, random_state=0
+                ).get_params(deep=False)
         made = {k: m.make("ate", 0) for k, m in ablation.variants(nuisance, "IHDP").items()}
-        assert made["closed forms alone"].nuisance == "ridge"
-        assert not made["networks alone"].blend
+        assert made["closed forms alone"].nuisance == "smooth"
+        assert made["networks alone"].nuisance == nuisance
     columns = ablation.columns({d.name: d for d in data_sets(3, 0)}, "rf")
     assert [len(data.seeds) for data in columns] == [3, 3, 20, 20]
     made = sensitivity.variants("mlp", varying=True)["λ_dis = 0.001"].make("ate", 0)
-    assert (made.lambda_dis, made.score) == (0.001, "interactive")
+    assert (made.nuisance.lambda_dis, made.score) == (0.001, "interactive")
+    made = sensitivity.variants("rf", varying=False)["K = 7"].make("ate", 0)
+    assert (made.n_folds, made.nuisance.network.lambda_dis) == (7, 0.1)
 
 
 def test_dependence_sees_what_the_nuisances_left():

@@ -4,6 +4,8 @@ Each is an object that holds its own settings and does one thing: it predicts he
 plan of problems. Names stand for the objects with their default settings.
 """
 
+from collections.abc import Callable
+
 from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.nuisances.closed_form import Ridge, Smooth
 from ddml_fs.nuisances.estimators import Boosting, Estimators
@@ -26,7 +28,7 @@ __all__ = [
     "shrunken_network",
 ]
 
-NAMES = {
+NAMES: dict[str, Callable[[], Nuisance]] = {
     "stacked": Stacked,
     "mlp": Network,
     "rf": Forest,

@@ -1,5 +1,7 @@
 """What every nuisance is: an object with its own settings that predicts held-out rows."""
 
+from typing import ClassVar
+
 from sklearn.base import BaseEstimator
 
 from ddml_fs.engine.predictions import Predictions
@@ -13,14 +15,16 @@ class Nuisance(BaseEstimator):
 
     Attributes
     ----------
-    on_device : bool
-        Whether a device other than the CPU has an effect.
     in_shards : bool
         Whether the work is cut into shards, so that a checkpoint has an effect.
     """
 
-    on_device = False
-    in_shards = False
+    in_shards: ClassVar[bool] = False
+
+    @property
+    def on_device(self) -> bool:
+        """Whether a device other than the CPU has an effect."""
+        return False
 
     def check(self, score):
         """Refuse settings that are wrong, or that do not go with a score, before any work.

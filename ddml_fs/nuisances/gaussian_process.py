@@ -1,11 +1,15 @@
 """Gaussian processes, for few rows."""
 
+import numpy as np
 from joblib import effective_n_jobs
 
 from ddml_fs.engine.devices import limit_threads
+from ddml_fs.engine.gaussian_process import gp_predict
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
+from ddml_fs.engine.ridge import standardised
 from ddml_fs.nuisances.base import Nuisance
+from ddml_fs.scores import CLIP
 from ddml_fs.validation import check_integer
 
 
@@ -19,6 +23,15 @@ class GaussianProcess(Nuisance):
     ----------
     max_rows : int, default=2000
         The cost grows with the cube of the rows; more of them are refused.
+
+    Examples
+    --------
+    >>> from ddml_fs import DDML
+    >>> from ddml_fs.datasets import make_effect_data
+    >>> data = make_effect_data("continuous", n_samples=200, n_features=4, random_state=0)
+    >>> effect = DDML("gp", random_state=0).fit(data.X, data.y, treatment=data.treatment)
+    >>> bool(abs(effect.effect_ - data.theta) < 4 * effect.stderr_)
+    True
     """
 
     on_device = True
@@ -32,7 +45,6 @@ class GaussianProcess(Nuisance):
 
     def predict(self, plan, *, arms=False, resources=None):
         """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
-
         resources = resources or Resources()
         if len(plan.X) > self.max_rows:
             raise ValueError(
@@ -40,8 +52,30 @@ class GaussianProcess(Nuisance):
                 f"{len(plan.X)}; use another nuisance."
             )
         predictions = Predictions.empty(plan, arms)
-        resources.progress.start(plan.n_problems)
-        with limit_threads(effective_n_jobs(resources.n_jobs)):
-            for i in range(plan.n_problems):
-                pass
+        n_folds, *others = plan.shape
+        resources.progress.start(int(np.prod(others)))
+        device = resources.devices[0]
+        for c, f in np.ndindex(*others):
+            members = [np.ravel_multi_index((k, c, f), plan.shape) for k in range(n_folds)]
+            regressions = [r for i in members for r in self._regressions(plan, i, arms)]
+            seeds = np.repeat(plan.seeds, len(predictions.functions)).tolist()
+            with limit_threads(effective_n_jobs(resources.n_jobs)):
+                values = gp_predict(regressions, seeds, device)
+            binary = [plan.binary_T[f], *[plan.binary_Y[c]] * (3 if arms else 1)]
+            for i in members:
+                own = [values.pop(0) for _ in binary]
+                kept = [
+                    np.clip(v, CLIP, 1 - CLIP) if b else v for v, b in zip(own, binary, strict=True)
+                ]
+                predictions.put(plan, i, kept)
+            resources.progress.advance()
         return predictions
+
+    def _regressions(self, plan, i, arms):
+        """Inputs, targets and new inputs of the functions of problem i."""
+        k, c, f = plan.problem(i)
+        fold = plan.folds[k]
+        A, B, _ = standardised(plan.X[:, plan.inputs(f)].astype(float), fold.train, fold.hold)
+        t, y = plan.T[fold.train, f].astype(float), plan.Y[fold.train, c].astype(float)
+        regressions = [(A, t, B), (A, y, B)]
+        return regressions + [(A[t == a], y[t == a], B) for a in (0, 1) if arms]

@@ -1,35 +1,15 @@
 """Several nuisances, weighed by how well they predict held-out rows (short-stacking)."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import nnls
 
-from ddml_fs.engine.predictions import Predictions
+from ddml_fs.engine.predictions import Predictions, Stacking
 from ddml_fs.engine.resources import Resources
 from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.nuisances.held_out_loss import EDGE, log_loss, squared_error, target_of
 
 EM_STEPS = 500
 EXACT = 1e4  # weight of the row that makes squared-error weights sum to one
-
-
-@dataclass(frozen=True, eq=False)
-class Stacking:
-    """How candidates were weighed.
-
-    Attributes
-    ----------
-    names : list of str
-        The candidates.
-    weights, losses : dict of arrays of shape (R, C, F, K)
-        For each function, "m", "g", "mu_0" and "mu_1": weights of the K candidates, and their
-        held-out losses.
-    """
-
-    names: list
-    weights: dict
-    losses: dict
 
 
 def squared_error_weights(predicted, target):

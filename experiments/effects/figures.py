@@ -32,16 +32,15 @@ def probes(case, seed=0):
         For Zt, Zy and Zc: of T the area under the curve, or the rank correlation of a continuous
         treatment; of Y* the R². All by five-fold predictions.
     """
-    model = DDML("mlp", random_state=seed).fit(case.X, case.y, treatment=case.treatment)
+    options = {"score": "partially_linear", "random_state": seed}
+    model = DDML("mlp", **options).fit(case.X, case.y, treatment=case.treatment)
     rest = case.y - model.effect_ * model.residuals_["v"].to_numpy()
     binary = len(np.unique(case.treatment)) == 2
     strata = case.treatment if binary else None
     fit, left = train_test_split(
         np.arange(len(rest)), test_size=1 / 3, random_state=seed, stratify=strata
     )
-    encoder = DDML("mlp", random_state=seed).fit(
-        case.X[fit], case.y[fit], treatment=case.treatment[fit]
-    )
+    encoder = DDML("mlp", **options).fit(case.X[fit], case.y[fit], treatment=case.treatment[fit])
     latents, T, rest = encoder.represent(case.X[left]), case.treatment[left], rest[left]
     table = np.zeros((3, 2))
     for i, role in enumerate(("Zt", "Zy", "Zc")):

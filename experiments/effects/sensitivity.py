@@ -22,14 +22,11 @@ def variants(nuisance, varying):
         Whether effects vary, so that the interactive score is needed.
     """
     make = interactive if varying else partially_linear
-
-    def method(name, value):
-        if name == "n_folds":
-            return make(changed(nuisance, {}), n_folds=value)
-        return make(changed(nuisance, {name: value}))
-
-    return {
-        f"{title} = {value:g}": method(*option, value)
-        for title, choices in SETTINGS.items()
-        for *option, value in (item for choice in choices for item in choice.items())
-    }
+    methods = {}
+    for title, choices in SETTINGS.items():
+        for choice in choices:
+            ((name, value),) = choice.items()
+            of_ddml = name == "n_folds"
+            changes = changed(nuisance, {} if of_ddml else choice)
+            methods[f"{title} = {value:g}"] = make(changes, **(choice if of_ddml else {}))
+    return methods
