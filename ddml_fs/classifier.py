@@ -1,5 +1,7 @@
 """EffectClassifier: a linear classifier whose weights are the features' shrunken effects."""
 
+from typing import Any, Self
+
 import numpy as np
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -82,7 +84,14 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
 
     __metadata_request__fit = {"sample_domain": True}  # noqa: RUF012
 
-    def __init__(self, selector=None, *, prior="mixture", threshold="share", pooling="auto"):
+    def __init__(
+        self,
+        selector: CausalFeatureSelector | None = None,
+        *,
+        prior: str = "mixture",
+        threshold: str = "share",
+        pooling: str = "auto",
+    ) -> None:
         self.selector = selector
         self.prior = prior
         self.threshold = threshold
@@ -93,7 +102,7 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X, y, sample_domain=None):
+    def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
         """Estimate the effects and learn how far to trust them.
 
         Parameters
@@ -208,19 +217,19 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
         slope = max(model.coef_[0, 0], LEAST_SLOPE) / spread
         return slope, threshold - np.sum(model.intercept_) / slope
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of the second class, (n_samples,), or of each of several, (n_samples, C)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         odds = safe_sparse_dot(X, self.coef_.T) + self.intercept_
         return odds[:, 0] if len(self.classes_) == 2 else odds
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The most likely class of each row, (n_samples,)."""
         odds = self.decision_function(X)
         return self.classes_[(odds > 0).astype(int) if odds.ndim == 1 else odds.argmax(1)]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Chances of the classes, (n_samples, n_classes)."""
         odds = self.decision_function(X)
         if odds.ndim == 1:

@@ -167,7 +167,9 @@ class DDML(BaseEstimator):
         values = treatment if column is None else X[:, column]
         T, binary = check_treatment(values, len(X))
         score = resolve_score(self.score, binary, self.target, self.clip)
-        nuisance = self._nuisance(score)
+        nuisance = resolve_nuisance(self.nuisance)
+        nuisance.check(score)
+        nuisance.check_resources(self.device)
         y = check_label(y, len(X)) if score.label else check_vector(y, "y", len(X))
         check_folds(self.n_folds, T, binary)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
@@ -209,17 +211,6 @@ class DDML(BaseEstimator):
         values = check_covariates(X)
         validate_data(self, X=X, reset=reset, skip_check_array=True)
         return values
-
-    def _nuisance(self, score):
-        """The nuisance, checked against the score."""
-        nuisance = resolve_nuisance(self.nuisance)
-        nuisance.check(score)
-        if not nuisance.on_device and self.device != "auto":
-            raise ValueError(
-                f"device is for networks and Gaussian processes, got device={self.device!r} with "
-                f"{nuisance!r}; leave it out."
-            )
-        return nuisance
 
     def _combine(self, plan: Plan, predictions: Predictions, score: Score, index):
         """Scores of every split, and the median over the splits."""

@@ -1,5 +1,9 @@
 """CausalFeatureSelector: effects of all features, ranked, and the top K of them."""
 
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, Self
+
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -33,8 +37,7 @@ from ddml_fs.ranking import (
     number_to_select,
     redundancy_weight,
 )
-from ddml_fs.scores import Logistic, PartiallyLinear
-from ddml_fs.sweep import SweepResult, sweep
+from ddml_fs.sweep import SweepInput, SweepResult, score_for, sweep
 from ddml_fs.validation import check_integer, check_number, check_option, forget_fit
 
 N_DRAWS = 1000  # of the multiplier bootstrap
@@ -125,7 +128,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
     whose sandwich errors come out too small.
 
     Rows whose ``sample_domain`` is negative are targets, as in skada, and are never looked at.
-    Sparse input is held as a dense matrix in single precision while fitting.
+    Sparse input is held as a dense matrix in single precision.
 
     Examples
     --------
@@ -143,23 +146,23 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_features_to_select="auto",
+        n_features_to_select: int | float | str = "auto",
         *,
-        nuisance="shrunken",
-        ranking="causal",
-        scale="auto",
-        covariates="stable",
-        n_folds=5,
-        fdr_level=0.1,
-        downstream=None,
-        task="auto",
-        memory_budget=1.0,
-        checkpoint=None,
-        n_jobs=None,
-        device="auto",
-        random_state=None,
-        verbose=False,
-    ):
+        nuisance: Any = "shrunken",
+        ranking: str | Callable = "causal",
+        scale: str = "auto",
+        covariates: str = "stable",
+        n_folds: int = 5,
+        fdr_level: float = 0.1,
+        downstream: Any = None,
+        task: str = "auto",
+        memory_budget: float = 1.0,
+        checkpoint: str | PathLike | None = None,
+        n_jobs: int | None = None,
+        device: Any = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
         self.n_features_to_select = n_features_to_select
         self.nuisance = nuisance
         self.ranking = ranking
@@ -182,7 +185,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X, y, sample_domain=None):
+    def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
         """Estimate the effects of all features, and rank them.
 
         Parameters
@@ -201,7 +204,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         self.fit_sweep(X, y, sample_domain)
         return self
 
-    def fit_sweep(self, X, y, sample_domain=None) -> SweepResult:
+    def fit_sweep(self, X: Any, y: Any, sample_domain: Any = None) -> SweepResult:
         """Fit, and return what was read and found, for estimators that build on it.
 
         Parameters
@@ -218,15 +221,8 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         source, domain, self.domains_ = read_domains(sample_domain, _num_samples(X))
         if not source.all():
             X, y = (_safe_indexing(a, np.flatnonzero(source)) for a in (X, y))
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=("csr", "csc"),
-            dtype=np.float64,
-            ensure_min_samples=8,
-            multi_output=False,
-        )
+        options = {"accept_sparse": ("csr", "csc"), "dtype": np.float64, "ensure_min_samples": 8}
+        X, y = validate_data(self, X, y, multi_output=False, **options)
         target = read_target(y, self.task)
         columns = read_columns(X.toarray() if issparse(X) else X)
         result = self._sweep(X, columns, target, domain)
@@ -249,17 +245,13 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
 
     def _sweep(self, X, columns, target, domain):
         """The evidence on every feature."""
-        if columns.X.shape[1] == 0:
-            raise ValueError("X must have a column that varies, got constant columns alone.")
-        if self.scale == "log_odds" and target.classes is None:
-            raise ValueError("scale='log_odds' needs labels in y, got numbers.")
-        log_odds = self.scale != "mean" and target.classes is not None
-        score = Logistic() if log_odds else PartiallyLinear()
+        score = score_for(self.scale, target)
         nuisance = resolve_nuisance(self.nuisance)
         nuisance.check(score)
+        nuisance.check_resources(self.device, self.checkpoint)
         seed = self.random_state
-        own = isinstance(seed, int | np.integer)
-        self._seed_ = int(seed) if own else draw_seed(check_random_state(seed))
+        given = isinstance(seed, int | np.integer)
+        self._seed_ = int(seed) if given else draw_seed(check_random_state(seed))
         with progress_bar(self.verbose, "sweep over all features") as progress:
             resources = Resources(
                 devices=tuple(resolve_devices(self.device)),
@@ -270,10 +262,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
                 progress=progress,
             )
             return sweep(
-                X,
-                columns,
-                target,
-                domain,
+                SweepInput(X, columns, target, domain),
                 nuisance,
                 score,
                 seed=self._seed_,
@@ -292,9 +281,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         table["score"] = feature_scores(self.ranking, table, len(columns.X))
         order = greedy_order(table["score"].to_numpy(), columns.X, self._beta_)
 
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{j}" for j in range(self.n_features_in_)]
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         self._table_, self.ranking_, self._order_ = spread_to_copies(
             table, order, columns.group, columns.sd, names
         )
@@ -319,7 +306,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         self.curve_ = pd.DataFrame({"n_features": numbers, "loss": losses.mean(0)})
 
     @property
-    def effects_(self):
+    def effects_(self) -> pd.DataFrame:
         """One row per feature: effect, uncertainty, stability, score, rank, and if selected."""
         check_is_fitted(self)
         return self._table_.assign(rank=self.ranking_, selected=self._get_support_mask())
@@ -339,7 +326,7 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         mask[self._order_[:n]] = True
         return mask
 
-    def conf_int(self, level=0.95, joint=False):
+    def conf_int(self, level: float = 0.95, joint: bool = False) -> pd.DataFrame:
         """Confidence intervals of the mean effects.
 
         Parameters

@@ -9,52 +9,71 @@ from ddml_fs.domains import across_domains, collect
 from ddml_fs.encoding import Columns, Target, strata_of
 from ddml_fs.engine.plan import make_plan
 from ddml_fs.nuisances import Ridge
-from ddml_fs.scores import residuals
+from ddml_fs.scores import Logistic, PartiallyLinear, residuals
 
 SCREENS = 2  # the second one is free of most consequences that bias the first
 
 
 @dataclass(frozen=True, eq=False)
-class SweepResult:
-    """What a sweep read and found, for those who build on it.
+class SweepInput:
+    """What a sweep reads.
 
     Attributes
     ----------
     X : array or sparse matrix of shape (N, D)
-        The rows of the sources.
+        The rows of the sources, as they were given.
     columns : Columns
+        Its distinct columns.
     target : Target
-    domain, fold : int arrays of shape (N,)
-    evidence : list of Evidence
-        One per outcome.
-    penalty : float
-        λ by which the nuisances were shrunken.
+    domain : int array of shape (N,)
     """
 
     X: np.ndarray
     columns: Columns
     target: Target
     domain: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SweepResult(SweepInput):
+    """What a sweep read and found, for those who build on it.
+
+    Attributes
+    ----------
+    fold : int array of shape (N,)
+    evidence : list of Evidence
+        One per outcome.
+    penalty : float
+        λ by which the nuisances were shrunken.
+    """
+
     fold: np.ndarray
     evidence: list
     penalty: float
 
 
-def sweep(X, columns, target, domain, nuisance, score, *, seed, n_folds, stable_only, resources):
+def score_for(scale, target):
+    """The score: on the log-odds of labels, or on the mean.
+
+    Parameters
+    ----------
+    scale : {"auto", "log_odds", "mean"}
+    target : Target
+    """
+    if scale == "log_odds" and target.classes is None:
+        raise ValueError("scale='log_odds' needs labels in y, got numbers.")
+    return PartiallyLinear() if scale == "mean" or target.classes is None else Logistic()
+
+
+def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources):
     """The evidence on every column.
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (N, D)
-        As it was given.
-    columns : Columns
-        Its distinct columns.
-    target : Target
-    domain : int array of shape (N,)
+    given : SweepInput
     nuisance : Nuisance
     score : ResidualScore
-    seed : int
-    n_folds : int
+    seed, n_folds : int
     stable_only : bool
         Whether features whose effects differ between domains, as quick ridge sweeps find them, are
         no covariates.
@@ -64,6 +83,9 @@ def sweep(X, columns, target, domain, nuisance, score, *, seed, n_folds, stable_
     -------
     result : SweepResult
     """
+    columns, target, domain = given.columns, given.target, given.domain
+    if columns.X.shape[1] == 0:
+        raise ValueError("X must have a column that varies, got constant columns alone.")
 
     def evidence(model, covariates, resources=None):
         plan = make_plan(
@@ -95,4 +117,5 @@ def sweep(X, columns, target, domain, nuisance, score, *, seed, n_folds, stable_
         if stable.sum() < 2:
             stable = None  # with nothing stable to condition on, on all
     plan, fold, found = evidence(nuisance, stable, resources)
-    return SweepResult(X, columns, target, domain, fold, found, nuisance.shrinkage_of(plan))
+    penalty = nuisance.shrinkage_of(plan)
+    return SweepResult(**vars(given), fold=fold, evidence=found, penalty=penalty)

@@ -168,7 +168,7 @@ def test_outcome_needs_a_regressor(data):
         DDML((LinearRegression(),) * 3).fit(**data)
     with pytest.raises(ValueError, match="scikit-learn estimators"):
         DDML(("rf", "rf")).fit(**data)
-    with pytest.raises(ValueError, match="regressor for a continuous treatment"):
+    with pytest.raises(ValueError, match="treatment must be a regressor"):
         DDML((LogisticRegression(), LinearRegression())).fit(
             data["X"], data["y"], treatment=data["X"][:, 1] ** 2
         )

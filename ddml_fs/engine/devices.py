@@ -83,8 +83,8 @@ def resolve_device(device="auto"):
                 f"device must be 'auto' or a torch device such as 'cpu' or 'cuda', got {device!r}."
             ) from None
     if isinstance(device, torch.device):
-        available = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
-        if not available.get(device.type, lambda: True)():
+        there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+        if not there.get(device.type, True):
             raise ValueError(
                 f"device must be one that this machine has, got {str(device)!r}; use 'auto'."
             )

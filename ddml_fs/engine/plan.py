@@ -56,7 +56,7 @@ class Plan:
     Y : array of shape (N, C)
         The outcomes.
     binary_Y : bool array of shape (C,)
-        Which outcomes are 0/1 labels, predicted as probabilities.
+        Which outcomes the score takes as 0/1 labels, predicted as probabilities.
     covariates : bool array of shape (D,)
         The columns that may be covariates.
     folds : list of Fold
@@ -87,6 +87,11 @@ class Plan:
     def n_problems(self):
         """P."""
         return math.prod(self.shape)
+
+    @property
+    def zero_one_Y(self):
+        """Which outcomes are 0/1, whatever the score takes them for; a bool array (C,)."""
+        return ((self.Y == 0) | (self.Y == 1)).all(0)
 
     @property
     def n_folds(self):

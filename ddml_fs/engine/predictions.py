@@ -8,6 +8,24 @@ FUNCTIONS = ("m", "g", "mu_0", "mu_1")
 
 
 @dataclass(frozen=True, eq=False)
+class Stacking:
+    """How candidates were weighed.
+
+    Attributes
+    ----------
+    names : list of str
+        The candidates.
+    weights, losses : dict of arrays of shape (R, C, F, K)
+        For each function, "m", "g", "mu_0" and "mu_1": weights of the K candidates, and their
+        held-out losses.
+    """
+
+    names: list
+    weights: dict
+    losses: dict
+
+
+@dataclass(frozen=True, eq=False)
 class Predictions:
     """Cross-fitted predictions of the nuisance functions: every row by models that had not seen it.
 
@@ -28,14 +46,14 @@ class Predictions:
     mu_0: np.ndarray | None = None
     mu_1: np.ndarray | None = None
     networks: list | None = None
-    stacking: object = None
+    stacking: Stacking | None = None
 
     @classmethod
     def empty(cls, plan, arms):
         """Room for the predictions of a plan, to be filled by :meth:`put`."""
         shape = (plan.n_repeats, plan.Y.shape[1], plan.T.shape[1], len(plan.X))
-        names = FUNCTIONS if arms else FUNCTIONS[:2]
-        return cls(**{name: np.empty(shape, plan.X.dtype) for name in names})
+        m, g, mu_0, mu_1 = (np.empty(shape, plan.X.dtype) for _ in FUNCTIONS)
+        return cls(m, g, mu_0, mu_1) if arms else cls(m, g)
 
     @property
     def functions(self):

@@ -1,7 +1,7 @@
 """What a computation may use."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
+from os import PathLike
 
 import torch
 
@@ -31,6 +31,6 @@ class Resources:
     devices: tuple = (torch.device("cpu"),)
     n_jobs: int | None = None
     memory: float = 1.0
-    checkpoint: str | Path | None = None
+    checkpoint: str | PathLike | None = None
     detail: bool = True
     progress: Progress = field(default_factory=Progress)

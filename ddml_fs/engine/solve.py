@@ -65,14 +65,14 @@ class Encoder:
 
     Attributes
     ----------
-    columns : int Tensor
+    columns : int array
         The columns of X that it reads.
     mean, sd : arrays
         Of these columns.
     weights : tuple of Tensors
     """
 
-    columns: torch.Tensor
+    columns: np.ndarray
     mean: np.ndarray
     sd: np.ndarray
     weights: tuple
@@ -172,11 +172,12 @@ def shortened(schedule, penalty):
 def summarise(net, objective, stack, valid_loss):
     """What trained networks tell, one summary per problem."""
     rise = column_rises(net, objective, stack)  # (D, 2, P, n)
+    columns = stack.columns.numpy()
     total, square = (np.zeros((stack.P, stack.D, 2)) for _ in range(2))
-    total[:, stack.columns] = rise.sum(-1).permute(2, 0, 1).cpu().numpy()
-    square[:, stack.columns] = rise.square().sum(-1).permute(2, 0, 1).cpu().numpy()
+    total[:, columns] = rise.sum(-1).permute(2, 0, 1).cpu().numpy()
+    square[:, columns] = rise.square().sum(-1).permute(2, 0, 1).cpu().numpy()
     keep = np.zeros((stack.P, stack.D), dtype=bool)
-    keep[:, stack.columns] = stack.keep.numpy()
+    keep[:, columns] = stack.keep.numpy()
     return [
         NetworkSummary(total[i], square[i], keep[i], float(valid_loss[i]), _encoder(net, stack, i))
         for i in range(stack.P)
@@ -216,7 +217,7 @@ def _encoder(net, stack, i):
         net.W_2[i][None],
         net.b_2[i][None],
     )
-    columns = stack.columns[read]
+    columns = stack.columns[read].numpy()
     return Encoder(
         columns,
         stack.x_offset[columns] + stack.x_mean[g, 0, read].cpu().double().numpy(),

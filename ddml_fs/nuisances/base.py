@@ -34,6 +34,19 @@ class Nuisance(BaseEstimator):
         score : Score
         """
 
+    def check_resources(self, device="auto", checkpoint=None):
+        """Refuse what would have no effect."""
+        if not self.on_device and device != "auto":
+            raise ValueError(
+                f"device is for networks and Gaussian processes, got device={device!r} with "
+                f"{self!r}; leave it out."
+            )
+        if not self.in_shards and checkpoint is not None:
+            raise ValueError(
+                f"checkpoint is for networks, got checkpoint={str(checkpoint)!r} with {self!r}; "
+                "leave it out."
+            )
+
     def predict(self, plan, *, arms=False, resources=None) -> Predictions:
         """Cross-fitted predictions of all rows, for all problems of a plan.
 

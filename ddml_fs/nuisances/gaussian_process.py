@@ -9,8 +9,9 @@ from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
 from ddml_fs.engine.ridge import standardised
 from ddml_fs.nuisances.base import Nuisance
-from ddml_fs.scores import CLIP
 from ddml_fs.validation import check_integer
+
+EDGE = 0.005  # predictions of 0/1 targets are kept this far from 0 and 1
 
 
 class GaussianProcess(Nuisance):
@@ -28,7 +29,7 @@ class GaussianProcess(Nuisance):
     --------
     >>> from ddml_fs import DDML
     >>> from ddml_fs.datasets import make_effect_data
-    >>> data = make_effect_data("continuous", n_samples=200, n_features=4, random_state=0)
+    >>> data = make_effect_data("continuous", n_samples=200, n_features=10, random_state=0)
     >>> effect = DDML("gp", random_state=0).fit(data.X, data.y, treatment=data.treatment)
     >>> bool(abs(effect.effect_ - data.theta) < 4 * effect.stderr_)
     True
@@ -61,11 +62,11 @@ class GaussianProcess(Nuisance):
             seeds = np.repeat(plan.seeds, len(predictions.functions)).tolist()
             with limit_threads(effective_n_jobs(resources.n_jobs)):
                 values = gp_predict(regressions, seeds, device)
-            binary = [plan.binary_T[f], *[plan.binary_Y[c]] * (3 if arms else 1)]
+            binary = [plan.binary_T[f], *[plan.zero_one_Y[c]] * (3 if arms else 1)]
             for i in members:
                 own = [values.pop(0) for _ in binary]
                 kept = [
-                    np.clip(v, CLIP, 1 - CLIP) if b else v for v, b in zip(own, binary, strict=True)
+                    np.clip(v, EDGE, 1 - EDGE) if b else v for v, b in zip(own, binary, strict=True)
                 ]
                 predictions.put(plan, i, kept)
             resources.progress.advance()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-EDGE = 1e-6  # probabilities are kept this far from 0 and 1 in the log-loss
+EDGE = 1e-3  # probabilities are kept this far from 0 and 1 in the log-loss
 
 
 def log_loss(p, target):
@@ -45,7 +45,7 @@ def target_of(plan, name, c, f):
     everywhere = np.ones(len(plan.X), dtype=bool)
     if name == "m":
         return everywhere, plan.T[:, f].astype(float), bool(plan.binary_T[f])
-    outcome, label = plan.Y[:, c].astype(float), bool(plan.binary_Y[c])
+    outcome, label = plan.Y[:, c].astype(float), bool(plan.zero_one_Y[c])
     if name == "g":
         return everywhere, outcome, label
     return plan.T[:, f] == int(name[-1]), outcome, label

@@ -61,7 +61,7 @@ class Network(Nuisance):
     >>> from ddml_fs import DDML
     >>> from ddml_fs.datasets import make_effect_data
     >>> from ddml_fs.nuisances import Network
-    >>> data = make_effect_data("continuous", n_samples=500, n_features=5, random_state=0)
+    >>> data = make_effect_data("continuous", n_samples=500, n_features=10, random_state=0)
     >>> effect = DDML(Network(hidden=8, epochs=10), random_state=0)
     >>> effect.fit(data.X, data.y, treatment=data.treatment).estimand_
     'partially linear slope'
