@@ -205,6 +205,21 @@ def test_rivals_take_target_and_seed():
     assert METHODS["DDML-RF, interactive"].make("att", 1).target == "att"
 
 
+@pytest.mark.parametrize("target", ["ate", "att"])
+def test_simulated_labels_have_the_shares_and_effects_they_claim(target):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal((6000, 5)), np.ones(6000)])
+    options = {"treated": 0.3, "ones": 0.2, "overlap": (0.05, 0.9), "target": target}
+    case = simulated.simulate_labels(X, 0, **options)
+    t, y = case.treatment, case.y
+    assert t.mean() == pytest.approx(0.3, abs=0.02)
+    assert 0.05 < case.m.min() < case.m.max() < 0.9
+    assert case.mu[0].mean() == pytest.approx(0.2, abs=1e-6)
+    estimate = tables.limit(case)
+    assert estimate.theta == pytest.approx(case.truth, abs=4 * estimate.stderr)
+    assert abs(y[t == 1].mean() - y[t == 0].mean() - case.truth) > 0.02  # confounded
+
+
 def test_simulated_outcomes_have_the_effects_they_claim():
     rng = np.random.default_rng(0)
     X, t = rng.standard_normal((4000, 25)), (rng.random(4000) < 0.3).astype(float)

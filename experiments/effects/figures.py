@@ -22,7 +22,7 @@ COLOURS = {"DML": "#7f8c8d", "C-DML": "#2471a3", "DDML": "#c0392b"}
 
 
 def probes(case, seed=0):
-    """How well a line through one role's latents foretells T and Y* = Y − θ(T − m).
+    """How well a line through one role's latents predicts T and Y* = Y − θ(T − m).
 
     The encoder is trained on two thirds of the rows, and probed on the last third.
 
