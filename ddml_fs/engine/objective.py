@@ -6,11 +6,11 @@ import torch
 
 from ddml_fs.engine.losses import (
     RandomFeatures,
-    orthogonality_loss,
     row_errors,
     target_loss,
     to_mean,
 )
+from ddml_fs.engine.rdo import orthogonality_loss
 from ddml_fs.scores import DELTA, residuals
 
 OUTCOMES = ("coupled", "direct")

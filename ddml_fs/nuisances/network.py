@@ -3,9 +3,9 @@
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from ddml_fs.engine.losses import ORTHOGONALITY
 from ddml_fs.engine.network import Sizes
 from ddml_fs.engine.objective import OUTCOMES, LossSettings
+from ddml_fs.engine.rdo import ORTHOGONALITY
 from ddml_fs.engine.run import run
 from ddml_fs.engine.solve import Settings
 from ddml_fs.engine.train import Schedule
