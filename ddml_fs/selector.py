@@ -122,10 +122,8 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
     ``z``, the mean over the standard deviation of the effect in a new domain, and ``stability``,
     the chance that this effect has the mean's sign; ``score``, ``rank`` and ``selected``. With more
     than two classes, a feature's row is that of the class on which it acts most clearly,
-    ``class``; p-values account for the choice.
-
-    Standard errors are those of the model, 1 / √information: they stay honest for rare features,
-    whose sandwich errors come out too small.
+    ``class``; p-values account for the choice. Standard errors are those of the model,
+    1 / √information: they stay honest for rare features, whose robust errors come out too small.
 
     Rows whose ``sample_domain`` is negative are targets, as in skada, and are never looked at.
     Sparse input is held as a dense matrix in single precision.

@@ -15,7 +15,7 @@ import torch
 # Chosen on 13 kinds of data (sines, products, steps, lines, sums over all columns, noise, 0/1
 # targets) with 100 to 600 rows and 8 to 60 columns, by the error against the truth on new rows.
 # The prior of lengths matters most: around √D it lets a curve follow pure noise, with two to
-# three times the error. So it starts from columns that have a linear effect or none; few have to leave it.
+# three times the error. So it holds columns at a linear effect or none; few have to leave it.
 LENGTH, LENGTH_SD = 16.0, 1.25  # prior median in units of √D, standard deviation of its logarithm
 VARIANCE, VARIANCE_SD = math.exp(-1), 3.0  # of s, r and σ²: weak, against flat directions
 START = (0.05, 0.9, 0.3)  # s, r and σ²

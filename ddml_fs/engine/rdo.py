@@ -3,6 +3,7 @@
 All functions take whole stacks, (P, B), and return one loss per problem, (P,).
 """
 
+import torch
 from torch import Tensor
 
 from ddml_fs.engine.losses import standardise
