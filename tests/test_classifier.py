@@ -469,3 +469,14 @@ def test_reviews_of_three_domains(reviews):
         model.fit(reviews.X, reviews.y, sample_domain=domain)
         scores.append(model.score(reviews.X[target], reviews.y[target]))
     assert np.mean(scores) > 0.8150
+
+
+def test_a_refit_leaves_nothing_of_the_earlier_fit():
+    data = make_domain_data(3, 200, 4, 2, 6, n_targets=0, random_state=0)
+    frame = pd.DataFrame(data.X, columns=[f"a{j}" for j in range(data.X.shape[1])])
+    model = EffectClassifier().fit(frame, data.y, sample_domain=data.sample_domain)
+    assert "feature_names_in_" in vars(model)
+    model.fit(data.X, data.y)
+    fresh = EffectClassifier().fit(data.X, data.y)
+    assert vars(model).keys() == vars(fresh).keys()
+    np.testing.assert_array_equal(model.coef_, fresh.coef_)

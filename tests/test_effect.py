@@ -377,3 +377,41 @@ def test_threads_are_what_they_were_with_two_fits_at_once(binary_data):
     for name, nuisance in nuisances.items():
         alone = DDML(nuisance, random_state=0).fit(d.X, d.y, treatment=d.treatment)
         assert effects[name] == pytest.approx(alone.effect_, abs=1e-6)
+
+
+# --- Every parameter counts ---
+
+CHANGES = {
+    "nuisance": "smooth",
+    "score": "partially_linear",
+    "target": "att",
+    "n_folds": 3,
+    "n_repeats": 2,
+    "clip": 0.3,
+    "random_state": 1,
+}
+
+
+def test_every_parameter_has_an_effect(binary_data):
+    """Workers, the device and the progress bar change how the estimate is made, all others it."""
+    d = binary_data
+    default = DDML("ridge", random_state=0)
+    effect = default.fit(d.X, d.y, treatment=d.treatment).effect_
+    parameters = default.get_params(deep=False)
+    assert len(parameters) <= 14
+    assert parameters.keys() == CHANGES.keys() | {"n_jobs", "device", "verbose"}
+    for name, value in CHANGES.items():
+        changed = clone(default).set_params(**{name: value})
+        assert changed.fit(d.X, d.y, treatment=d.treatment).effect_ != effect
+
+
+@pytest.mark.parametrize("nuisance", ["smooth", "boosting", Network(epochs=2)])
+def test_workers_change_nothing_but_the_time(binary_data, nuisance):
+    d = binary_data
+    effects = [
+        DDML(nuisance, n_repeats=2, n_jobs=n, random_state=0)
+        .fit(d.X, d.y, treatment=d.treatment)
+        .effect_
+        for n in (None, 2)
+    ]
+    assert effects[0] == pytest.approx(effects[1], abs=1e-6)

@@ -382,3 +382,28 @@ def test_a_nuisance_keeps_its_settings(sources):
     selector.fit(X[:, :4], y)
     assert nuisance.network.epochs == 2
     assert selector.get_support().sum() == 3
+
+
+def test_a_refit_leaves_nothing_of_the_earlier_fit(sources):
+    X, y, domain = sources
+    frame = pd.DataFrame(X, columns=[f"a{j}" for j in range(X.shape[1])])
+    selector = ridge("auto").fit(frame, y, domain)
+    assert {"n_features_auto_", "curve_", "feature_names_in_"} <= set(vars(selector))
+    selector.set_params(n_features_to_select=5).fit(X, y)
+    fresh = ridge(5).fit(X, y)
+    assert vars(selector).keys() == vars(fresh).keys()
+    assert selector.effects_.equals(fresh.effects_)
+
+
+def test_what_a_user_set_survives_a_fit(sources):
+    X, y, _ = sources
+    selector = ridge(3).set_output(transform="pandas")
+    assert isinstance(selector.fit(X, y).transform(X), pd.DataFrame)
+
+
+def test_parameters_without_an_effect_raise(sources, tmp_path):
+    X, y, _ = sources
+    with pytest.raises(ValueError, match="checkpoint is for networks"):
+        ridge(3, checkpoint=tmp_path).fit(X, y)
+    with pytest.raises(ValueError, match="device is for networks"):
+        ridge(3, device="cpu").fit(X, y)
