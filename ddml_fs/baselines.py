@@ -5,6 +5,7 @@ from sklearn.base import is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 
+from ddml_fs.engine.devices import limit_threads
 from ddml_fs.scores import Moments, PartiallyLinear, residuals
 
 
@@ -50,5 +51,6 @@ def plain_dml(X, y, treatment, models=None, n_folds=5, random_state=None) -> Mom
             return cross_val_predict(model, X, target, cv=folds, method="predict_proba")[:, 1]
         return cross_val_predict(model, X, target, cv=folds)
 
-    m, g = held_out(models[0], treatment), held_out(models[1], y)
+    with limit_threads(1):  # threads of boosting that wait for one another stall a busy machine
+        m, g = held_out(models[0], treatment), held_out(models[1], y)
     return PartiallyLinear().of_residuals(*residuals(treatment, m, y, g))

@@ -9,6 +9,7 @@ from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.nuisances.held_out_loss import EDGE, log_loss, squared_error, target_of
 
 EM_STEPS = 100  # from equal weights; more are no better (experiments/effects/results/tuned.md)
+SMALL = 2000  # rows up to which a Gaussian process is a candidate by default
 EXACT = 1e4  # weight of the row that makes squared-error weights sum to one
 
 
@@ -125,9 +126,6 @@ class Stacked(Nuisance):
             for name, nuisance in self.resolved(len(plan.X)).items()
         }
         return stack(plan, parts)
-
-
-SMALL = 2000  # rows up to which a Gaussian process is a candidate
 
 
 def stack(plan, parts):
