@@ -153,6 +153,22 @@ def tuning(n_seeds: Seeds = 12, n_jobs: Jobs = 2):
 
 
 @app.command()
+def fresh(n_jobs: Jobs = 2):
+    """Seeds that no setting was chosen on: networks alone, and the default, interactive."""
+    columns = [data for data in data_sets(20, 200) if data.table != "III"]
+    ten = [replace(data, seeds=data.seeds[:10]) for data in columns if data.table == "I"]
+    names = {"DDML-MLP": columns, "DDML-stacked, interactive": ten}
+    runs = [run_all({name: METHODS[name]}, data, n_jobs) for name, data in names.items()]
+    summary = tables.summarise(pd.concat(runs))
+    summary.to_csv(tables.RESULTS / "fresh.csv", index=False, float_format="%.5g")
+    lines = ["# Seeds 200 to 219 (interactive: 200 to 209), on which nothing was chosen", ""]
+    lines += [tables.made_by("python -m experiments.effects fresh"), ""]
+    text = summary.to_markdown(index=False, floatfmt=".4f")
+    (tables.RESULTS / "fresh.md").write_text("\n".join([*lines, text, ""]))
+    print(summary.to_string(index=False, float_format="{:.4f}".format))
+
+
+@app.command()
 def roles():
     """What each role's latents know of T and Y: heat maps."""
     columns = probed(1, 1)
