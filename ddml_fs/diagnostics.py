@@ -9,6 +9,7 @@ from scipy import stats
 from ddml_fs.nuisances.held_out_loss import log_loss, target_of
 
 ROLE_LEVEL = 0.01  # chance of calling any column of pure noise one that matters
+FEW = 1000  # rows; see docs/effect_study.md
 COPY = 1e-3  # share of the outcome's variance that a near-copy leaves
 TITLES = {"m": "treatment", "g": "outcome", "mu_0": "untreated", "mu_1": "treated"}
 
@@ -68,7 +69,7 @@ def unexplained_share(v, treatment):
 def overview(effect, binary, clip):
     """The figures of :meth:`ddml_fs.DDML.diagnostics`, a dict."""
     v, u, m = effect.residuals_["v"], effect.residuals_["u"], effect.nuisances_["m"]
-    rows = {"unexplained_share": unexplained_share(v, v + m)}
+    rows = {"n_samples": len(v), "unexplained_share": unexplained_share(v, v + m)}
     if binary:
         rows |= {"propensity_min": m.min(), "propensity_max": m.max()}
         rows["share_beyond_clip"] = float(((m < clip) | (m > 1 - clip)).mean())
@@ -158,6 +159,8 @@ def verdict(table, clip, estimand):
         )
     learned = ", ".join(f"{title} {max(gain, 0):.0%}" for title, gain in gains.items())
     text = f"{estimand}. Held-out loss is below a constant's by: {learned}. "
+    if table["n_samples"] < FEW:
+        text += f"With fewer than {FEW} rows and strong confounding, intervals can be too short. "
     if doubts:
         return text + "Doubtful: " + "; ".join(doubts) + "."
     return text + (

@@ -312,10 +312,10 @@ class DDML(BaseEstimator):
         Returns
         -------
         diagnostics : Series
-            ``unexplained_share`` of the treatment's variance; for a binary treatment the range of
-            the propensities and the share beyond the clip; ``abs_corr_v_u``; held-out losses of
-            the nuisances and of a constant in their place; and the mean number of inputs behind
-            open gates. ``nuisance_losses_`` has the losses of every candidate.
+            ``n_samples``; ``unexplained_share`` of the treatment's variance; for a binary treatment
+            the range of the propensities and the share beyond the clip; ``abs_corr_v_u``; held-out
+            losses of the nuisances and of a constant in their place; and the mean number of inputs
+            behind open gates. ``nuisance_losses_`` has the losses of every candidate.
         """
         check_is_fitted(self)
         rows = diagnostics.overview(self, self._binary_, self._clip_)

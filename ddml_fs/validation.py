@@ -88,7 +88,10 @@ def check_treatment(values, n_samples):
 def check_identified(X, treatment):
     """Refuse a treatment that is a linear function of X: nothing of it is left to learn from."""
     centred = treatment - treatment.mean()
-    design = np.column_stack([np.ones(len(X)), X])
+    # Standardised: an offset, such as that of a time, would drown the rest of the column.
+    design = np.column_stack(
+        [np.ones(len(X)), (X - X.mean(0)) / np.where(X.std(0) > 0, X.std(0), 1)]
+    )
     if len(X) <= design.shape[1]:
         return  # with fewer rows than columns a perfect fit says nothing
     coefficients, *_ = np.linalg.lstsq(design, treatment, rcond=None)
