@@ -68,7 +68,7 @@ def variants(nuisance, data):
     linear, per_arm = PLAIN[nuisance]
     if data == "IHDP":
         return {
-            "stacked, as it comes": interactive("stacked"),
+            "as it comes": interactive("stacked"),
             "networks alone": interactive(nuisance),
             "closed forms alone": interactive("smooth"),
             "boosting alone": interactive("boosting"),
