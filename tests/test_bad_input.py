@@ -211,5 +211,5 @@ def test_constant_column_is_harmless(data):
     data["X"] = np.c_[data["X"], np.ones(N)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = DDML(Network(epochs=5), random_state=0).fit(**data)
+        model = DDML(Network(epochs=5), score="partially_linear", random_state=0).fit(**data)
     assert np.isfinite(model.effect_)

@@ -7,7 +7,8 @@ from sklearn import config_context
 from sklearn.model_selection import StratifiedKFold
 
 from ddml_fs.baselines import naive_difference
-from ddml_fs.inference import interactive
+from ddml_fs.engine.predictions import Predictions
+from ddml_fs.scores import Interactive
 from experiments.baselines.effects import (
     BART,
     KNN,
@@ -160,7 +161,7 @@ def test_aipw_step_by_step(linear_data, target):
             arm = rest[t[rest] == a]
             mu[a, fold] = regressor.fit(X[arm], y[arm]).predict(X[fold])
     assert np.mean((m == 0.2) | (m == 0.8)) > 0.05  # so that the clipping is seen
-    expected = interactive(t, y, m, mu, target)
+    expected = Interactive(target).moments(t, y, Predictions(m, mu[0], *mu))
     model = AIPWBoosting(target, random_state=4, n_folds=3, clip=0.2).fit(X, y, treatment=t)
     assert model.effect_ == pytest.approx(expected.theta, rel=1e-6)
     assert model.stderr_ == pytest.approx(expected.stderr, rel=1e-6)

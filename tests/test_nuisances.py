@@ -234,8 +234,8 @@ def test_small_samples_have_a_gaussian_process(n, wanted):
 
 
 def test_small_samples_with_bent_confounding():
-    """400 rows: a Gaussian process is as good as the true nuisances, boosting is not."""
-    errors = {"truth": [], "gp": [], "boosting": []}
+    """400 rows: a Gaussian process comes close to the true nuisances, boosting does not."""
+    away = {"gp": [], "boosting": []}
     for seed in range(8):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((400, 8))
@@ -244,14 +244,12 @@ def test_small_samples_with_bent_confounding():
         t = (rng.uniform(size=400) < m).astype(float)
         y = t + f + rng.standard_normal(400)
         truth = PartiallyLinear().of_residuals(t - m, y - m - f)
-        errors["truth"].append((truth.theta - 1) / truth.stderr)
         for name in ("gp", "boosting"):
             model = DDML(name, score="partially_linear", random_state=0).fit(X, y, treatment=t)
-            errors[name].append((model.effect_ - 1) / model.stderr_)
-    rms = {name: np.sqrt(np.mean(np.square(z))) for name, z in errors.items()}
-    # In standard errors; that of a root mean square of eight is about a quarter of it.
-    assert rms["gp"] < 1.3 * rms["truth"]
-    assert rms["boosting"] > 1.7 * rms["truth"]
+            away[name].append((model.effect_ - truth.theta) / truth.stderr)
+    rms = {name: np.sqrt(np.mean(np.square(z))) for name, z in away.items()}
+    # In standard errors, from the estimate with the true nuisances: what nuisances add to chance.
+    assert rms["gp"] < 1 < 2 < rms["boosting"]
 
 
 # --- Names and settings ---
