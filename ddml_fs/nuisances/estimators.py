@@ -91,7 +91,7 @@ class Boosting(Estimators):
     """scikit-learn's histogram gradient boosting on the covariates: small trees, well shrunken.
 
     A 0/1 treatment or outcome is classified. The defaults are quick, and as good within a stack as
-    larger ones (``python -m experiments.effects tuning``).
+    larger ones (experiments/effects/results/tuned.md).
 
     Parameters
     ----------
