@@ -5,6 +5,7 @@ from ddml_fs.datasets.domains import make_domain_data
 from ddml_fs.datasets.effects import make_dense_effect_data, make_effect_data
 from ddml_fs.datasets.ihdp import fetch_ihdp
 from ddml_fs.datasets.jobs import fetch_jobs
+from ddml_fs.datasets.shifts import fetch_shift
 from ddml_fs.datasets.twins import fetch_twins
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "fetch_ihdp",
     "fetch_jobs",
     "fetch_multi_domain_sentiment",
+    "fetch_shift",
     "fetch_twins",
     "make_dense_effect_data",
     "make_domain_data",
