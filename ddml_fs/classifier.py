@@ -1,76 +1,76 @@
-"""EffectClassifier: a linear classifier whose weights are the features' shrunken effects."""
+"""EffectClassifier: a linear classifier between the features' own effects and their joint ones."""
 
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, log_expit, softmax
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, log_expit, logit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from ddml_fs.domains import TINY, across_domains
-from ddml_fs.empirical_bayes import PRIORS, learn_prior
-from ddml_fs.encoding import read_domains
+from ddml_fs.domains import across_domains
+from ddml_fs.encoding import number_of_folds, read_domains, read_target, splits_of_domains
+from ddml_fs.features import Encoding
 from ddml_fs.selector import CausalFeatureSelector
-from ddml_fs.validation import check_option, forget_fit
+from ddml_fs.tables import column_names, read_new_table, read_table
+from ddml_fs.validation import check_number, check_option, forget_fit
 
-THRESHOLDS = ("share", "calibrated")
-POOLINGS = ("auto", "common", "random")
-LEAST_SLOPE = 1e-3  # effects that say nothing give chances near one half, not reversed ones
+THRESHOLDS = ("calibrated", "share")
+PENALTIES = np.geomspace(10, 1e-4, 11)  # λ
+START = 0.1  # λ of the fit at which the domains' effects are compared
+STEP = 0.01  # of a two-valued column's squared step in its penalty: a rare one shrinks more
+FOLDS, MOST_PARTS = 5, 10  # of the rows, that are held out in turn
+PATIENCE = 1e-3  # the path of λ ends where the held-out loss is this far above its least
+FREE = 1e-5  # penalty of the intercepts: that of a domain with one class alone stays finite
+LEAST_SLOPE = 1e-3  # scores that say nothing give the base rate, not reversed probabilities
+SOLVER: dict = {"jac": True, "method": "L-BFGS-B", "tol": 1e-7}
 
 
 class EffectClassifier(ClassifierMixin, BaseEstimator):
-    """Classify by the sum of the features' effects on the log-odds of the label.
+    """Classify by a sum of effects that are shrunken, and more so where domains disagree.
 
-    Each weight is an effect of its own, Σ_j x_j · E[θ_j | θ̂_j]: the estimate θ̂_j = U_j / I_j of the
-    selector's sweep, shrunken by a prior that all features' estimates decide. With a normal prior
-    it is U_j / (I_j + 1/τ²). In contrast to a regression's coefficients, weights do not make up
-    for one another, so that they hold where features go together in other ways.
+    A ridge-logistic regression with an intercept per source domain; held-out domains choose λ.
 
     Parameters
     ----------
     selector : CausalFeatureSelector, optional
-        Estimates the effects, and selects the features that count. Unless given, ridge nuisances
-        and all features.
-    prior : {"mixture", "normal"}, default="mixture"
-        Of the true effects, learned from the estimates: a mixture of normals, from no effect to
-        large ones, or one normal. Effects are those of a step from 0 to 1 for two-valued columns,
-        and of one standard deviation for others.
-    threshold : {"share", "calibrated"}, default="share"
-        "share": a label is given to as large a share of the source as has it; with balanced labels
-        this is the median score. "calibrated": where a logistic regression of the label on the
-        score is even; the better one for chances of rare labels.
-    pooling : {"auto", "common", "random"}, default="auto"
-        How effects of several domains are made one. "common": as if all domains had the same
-        effect. "random": the random-effects mean, less certain for features whose effects differ
-        between domains. "auto": what classifies better when one source is left out at a time.
+        Selects the features that have weights, from all source rows. Unless given, all have.
+    threshold : {"calibrated", "share"}, default="calibrated"
+        "calibrated": the likelier class is predicted. "share": a class is predicted for as large
+        a share of the source rows as has it: more often if rare, with less accuracy.
+    target_rate : float, optional
+        The share of the second of two classes in the target, where it is known. The intercept is
+        then shifted so that the mean probability of the rows given to ``predict`` equals it.
 
     Attributes
     ----------
-    coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        Log-odds per unit of a feature; copies of a column share its weight.
+    coef_ : array of shape (1, n_columns) or (n_classes, n_columns)
+        Log-odds per unit of a column of X; of each level of text, and of missing values.
     intercept_ : array of shape (1,) or (n_classes,)
     classes_ : array of shape (n_classes,)
-    priors_ : list of Prior
-        Learned for each row of ``coef_``.
-    pooling_ : str
-        "common" or "random".
+    penalty_ : array of shape (1,) or (n_classes,)
+        The chosen λ.
+    invariance_ : array like ``coef_``
+        1 where chance explains how effects differ between domains, less where it does not.
     selector_ : CausalFeatureSelector
-        Fitted; ``selector_.effects_`` holds the effects before they are shrunken.
+        Fitted; only where one was given.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    Scores of a sum of nearly marginal effects are too large: the slope and the threshold that turn
-    them into chances come from scores of rows whose own fold gave no evidence to the weights.
+    The squared coefficient of column j costs λ (sd_j² + 0.01 step_j²) / invariance_j² / 2, where
+    step_j is the difference between the values of a two-valued column and sd_j for others. With a
+    large λ, each coefficient depends on its own column alone and is nearly the marginal effect,
+    which also holds where features are correlated in other ways. With λ near 0, coefficients are
+    those of logistic regression. λ has the least held-out log-loss, of domains or else of folds.
 
-    With ample rows and few columns, columns that nearly repeat another count twice; logistic
-    regression is the better choice there.
+    Probabilities are calibrated on held-out rows, and so to the base rate of the sources: for a
+    target with another one, give ``target_rate``. Of several classes, each is fitted against the
+    rest.
 
     Examples
     --------
@@ -78,8 +78,8 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
     >>> from ddml_fs.datasets import make_domain_data
     >>> data = make_domain_data(n_samples=300, random_state=0)
     >>> model = EffectClassifier().fit(data.X, data.y, sample_domain=data.sample_domain)
-    >>> model.predict_proba(data.X[:3]).shape
-    (3, 2)
+    >>> bool(model.score(data.X, data.y) > 0.7)
+    True
     """
 
     __metadata_request__fit = {"sample_domain": True}  # noqa: RUF012
@@ -88,22 +88,21 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
         self,
         selector: CausalFeatureSelector | None = None,
         *,
-        prior: str = "mixture",
-        threshold: str = "share",
-        pooling: str = "auto",
+        threshold: str = "calibrated",
+        target_rate: float | None = None,
     ) -> None:
         self.selector = selector
-        self.prior = prior
         self.threshold = threshold
-        self.pooling = pooling
+        self.target_rate = target_rate
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         return tags
 
     def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
-        """Estimate the effects and learn how far to trust them.
+        """Choose the penalty, and fit the weights.
 
         Parameters
         ----------
@@ -118,110 +117,50 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
         self : EffectClassifier
         """
         forget_fit(self)
-        check_option(self.prior, "prior", PRIORS)
         check_option(self.threshold, "threshold", THRESHOLDS)
-        check_option(self.pooling, "pooling", POOLINGS)
-        source = read_domains(sample_domain, _num_samples(X))[0]
-        if y is not None:  # the selector says what is missing
-            seen = y if source.all() else _safe_indexing(y, np.flatnonzero(source))
-            check_classification_targets(seen)
-        selector = self._selector()
-        found = selector.fit_sweep(X, y, sample_domain)
-        self.selector_, self.n_features_in_ = selector, selector.n_features_in_
-        if hasattr(selector, "feature_names_in_"):
-            self.feature_names_in_ = selector.feature_names_in_
-        self.classes_ = found.target.classes
+        wanted = self.selector
+        if not isinstance(wanted, CausalFeatureSelector | None):
+            raise ValueError(f"selector must be a CausalFeatureSelector or None, got {wanted!r}.")
+        source, domain, _ = read_domains(sample_domain, _num_samples(X))
+        whole = source.all() or y is None
+        rows = [a if whole else _safe_indexing(a, source) for a in (X, y)]
+        table, label = read_table(self, *rows)
+        check_classification_targets(label)
+        target = read_target(label, "classification")
+        self.classes_ = target.classes
+        self._check_rate()
+        self._encoding_ = encoding = Encoding.of(table, column_names(self))
+        numbers = encoding.read(table)
+        used = numbers.min(0) < numbers.max(0)
+        if wanted is not None:
+            self.selector_ = clone(wanted).set_params(task="classification")
+            self.selector_.fit(X, y, sample_domain=sample_domain)
+            used &= np.repeat(self.selector_.get_support(), encoding.width)
 
-        self.pooling_ = self._choose_pooling(found)
-        self.priors_, coef, intercept = [], [], []
-        for outcome, evidence in zip(found.target.outcomes, found.evidence, strict=True):
-            weights, prior = self._weights(evidence, found.columns, self.pooling_)
-            score = self._left_out_scores(found, evidence, "fold", self.pooling_)
-            slope, threshold = self._line(score, outcome)
-            self.priors_.append(prior)
-            coef.append(slope * weights)
-            intercept.append(-slope * (threshold + self._centre(found.X) @ weights))
-        self.coef_, self.intercept_ = np.array(coef), np.array(intercept)
+        numbers, part = numbers[:, used], parts_of(target, domain)
+        mean, unit = numbers.mean(0), units(numbers)
+        A = (numbers - mean) / unit
+        found = [fit_effects(A, y, domain, part, self.threshold) for y in target.outcomes]
+        weights, level, self.penalty_, invariance = map(np.array, zip(*found, strict=True))
+        self.coef_ = np.zeros((len(found), len(used)))
+        self.invariance_ = np.ones_like(self.coef_)
+        self.coef_[:, used], self.invariance_[:, used] = weights / unit, invariance
+        self.intercept_ = level - self.coef_[:, used] @ mean
         return self
 
-    def _choose_pooling(self, found):
-        """The pooling whose scores, from all other domains, part the classes better."""
-        if self.pooling != "auto":
-            return self.pooling
-        if found.domain.max() == 0:
-            return "common"
-        areas = dict.fromkeys(("common", "random"), 0.0)
-        for pooling in areas:
-            for outcome, evidence in zip(found.target.outcomes, found.evidence, strict=True):
-                score = self._left_out_scores(found, evidence, "domain", pooling)
-                for d in np.unique(found.domain):
-                    own = found.domain == d
-                    if np.ptp(outcome[own]) > 0:
-                        areas[pooling] += roc_auc_score(outcome[own], score[own])
-        return max(areas, key=lambda pooling: areas[pooling])
-
-    def _left_out_scores(self, found, evidence, part, pooling):
-        """Scores of all rows less that of the mean row, (N,).
-
-        Each is made without the evidence of the row's own fold or domain. The folds' weights
-        differ, and far from the mean row even a small difference would set their rows apart.
-        """
-        label, centre = getattr(found, part), self._centre(found.X)
-        score = np.empty(len(label))
-        for k in np.unique(label):
-            weights, _ = self._weights(evidence.without(part, k), found.columns, pooling)
-            score[label == k] = safe_sparse_dot(found.X[label == k], weights) - centre @ weights
-        return score
-
-    def _centre(self, X):
-        """The mean row, (D,)."""
-        return np.asarray(X.mean(0)).ravel()
-
-    def _selector(self):
-        if self.selector is None:
-            return CausalFeatureSelector(
-                1.0, nuisance="ridge", task="classification", random_state=0
-            )
-        if not isinstance(self.selector, CausalFeatureSelector):
-            raise ValueError(
-                f"selector must be a CausalFeatureSelector or None, got {self.selector!r}."
-            )
-        return clone(self.selector).set_params(task="classification")
-
-    def _weights(self, evidence, columns, pooling):
-        """Shrunken effects per unit of the features, (D,), and the prior that shrank them."""
-        U, I = evidence.by_domain()
-        if pooling == "common":
-            U, I = U.sum(0, keepdims=True), I.sum(0, keepdims=True)
-        pooled = across_domains(U, I)
-        # In steps that mean the same in every domain: a rare 0/1 column has a small standard
-        # deviation here, and need not be rare elsewhere.
-        step = np.where(columns.binary, columns.unit, 1.0)
-        effect = pooled.effect / step
-        stderr = np.where(I.max(0) > TINY, pooled.stderr / step, np.inf)
-        prior = learn_prior(effect, stderr, self.prior)
-        shrunken = prior.posterior_mean(effect, stderr) * step
-
-        used = self.selector_.get_support() & (columns.group >= 0)
-        group = columns.group[used]
-        weights = np.zeros(len(used))
-        weights[used] = shrunken[group] / columns.sd[used] / np.bincount(group)[group]
-        return weights, prior
-
-    def _line(self, score, outcome):
-        """Slope and threshold that turn scores into log-odds of the outcome."""
-        threshold = np.quantile(score, 1 - outcome.mean())
-        spread = score.std() or 1.0
-        model = LogisticRegression(C=np.inf, fit_intercept=self.threshold == "calibrated")
-        model.fit((score - threshold)[:, None] / spread, outcome)
-        slope = max(model.coef_[0, 0], LEAST_SLOPE) / spread
-        return slope, threshold - np.sum(model.intercept_) / slope
+    def _check_rate(self):
+        if self.target_rate is not None:
+            check_number(self.target_rate, "target_rate", 1e-6, 1 - 1e-6)
+            if len(self.classes_) > 2:
+                raise ValueError(f"target_rate needs two classes in y, got {len(self.classes_)}.")
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Log-odds of the second class, (n_samples,), or of each of several, (n_samples, C)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        odds = safe_sparse_dot(X, self.coef_.T) + self.intercept_
+        """Log-odds of the second class, (n_samples,), or of each of C > 2, (n_samples, C)."""
+        check_is_fitted(self, "coef_")
+        self._check_rate()  # it may be set after fit
+        odds = self._encoding_.read(read_new_table(self, X)) @ self.coef_.T + self.intercept_
+        if self.target_rate is not None:
+            odds += shift(odds, self.target_rate)
         return odds[:, 0] if len(self.classes_) == 2 else odds
 
     def predict(self, X: Any) -> np.ndarray:
@@ -230,8 +169,130 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[(odds > 0).astype(int) if odds.ndim == 1 else odds.argmax(1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Chances of the classes, (n_samples, n_classes)."""
+        """Probabilities of the classes, (n_samples, n_classes)."""
         odds = self.decision_function(X)
         if odds.ndim == 1:
             return expit(np.column_stack([-odds, odds]))
         return softmax(log_expit(odds), axis=1)
+
+
+def units(X):
+    """What one unit of each column of X (N, D) is in the penalty, (D,)."""
+    low, high, sd = X.min(0), X.max(0), X.std(0)
+    two_valued = ((low == X) | (high == X)).all(0)
+    return np.hypot(sd, np.sqrt(STEP) * np.where(two_valued, high - low, sd))
+
+
+def parts_of(target, domain):
+    """The part of the rows that each is held out with, (N,): its domain, or else a fold."""
+    if splits_of_domains(target, domain):
+        groups = GroupKFold(min(domain.max() + 1, MOST_PARTS))
+        splits = groups.split(domain, groups=domain)
+    else:
+        folds = StratifiedKFold(number_of_folds(FOLDS, target), shuffle=True, random_state=0)
+        splits = folds.split(domain, target.y)
+    part = np.empty(len(domain), int)
+    for k, (_, rows) in enumerate(splits):
+        part[rows] = k
+    return part
+
+
+def fit_effects(A, y, domain, part, threshold):
+    """Weights (D,) and intercept of columns A (N, D), the chosen λ, and the invariance (D,)."""
+    penalty, score = choose_penalty(A, y, domain, part)
+    *_, (weights, invariance) = effects_path(A, y, domain, PENALTIES[penalty <= PENALTIES])
+    slope, (level,) = line(score, y, np.zeros_like(domain))
+    if threshold == "share":
+        level = -slope * np.quantile(score, 1 - y.mean())
+    return slope * weights, level, penalty, invariance
+
+
+def choose_penalty(A, y, domain, part):
+    """The λ of least held-out log-loss, and the scores of held-out rows, (N,), that it gives."""
+    parts = [part == k for k in range(part.max() + 1)]
+    paths = [effects_path(A[~own], y[~own], domain[~own], PENALTIES) for own in parts]
+    least, score = np.inf, np.empty(len(y))
+    for penalty, weights in zip(PENALTIES, zip(*paths, strict=True), strict=True):
+        for own, (w, _) in zip(parts, weights, strict=True):
+            score[own] = A[own] @ w
+        slope, level = line(score, y, part)
+        odds = slope * score + level[part]
+        loss = (np.logaddexp(0, odds) - y * odds).mean()
+        if loss < least:
+            least, best, kept = loss, penalty, score.copy()
+        elif loss > least + PATIENCE:
+            break
+    return best, kept
+
+
+def line(score, y, part):
+    """Slope, and an intercept for each part, that turn scores (N,) into log-odds of y."""
+    spread = score.std() or 1.0
+    (slope,), level = next(ridge_path(score[:, None] / spread, y, part, [FREE]))
+    slope = max(slope, LEAST_SLOPE) / spread
+    return slope, level - slope * np.bincount(part, score) / np.bincount(part)
+
+
+def shift(odds, rate):
+    """What to add to log-odds so that the mean probability is the rate."""
+    bound = np.abs(odds).max() + np.abs(logit(rate)) + 1
+    return brentq(lambda b: expit(odds + b).mean() - rate, -bound, bound)
+
+
+def effects_path(A, y, domain, penalties):
+    """Weights (D,) of columns A (N, D) for each λ, and the columns' invariance (D,)."""
+    several = np.ptp(domain) > 0
+    invariance = invariance_of(A, y, domain) if several else np.ones(A.shape[1])
+    for coef, _ in ridge_path(A * invariance, y, domain, penalties):
+        yield coef * invariance, invariance
+
+
+def invariance_of(A, y, domain):
+    """Of the columns' effects in the domains, each one Newton step from the pooled fit, (D,)."""
+    U, I = [], []
+    coef, levels = next(ridge_path(A, y, domain, [START]))
+    for level, own in zip(levels, np.unique(domain)[:, None] == domain, strict=True):
+        p = expit(level + (A[own] - A[own].mean(0)) @ coef)
+        w = p * (1 - p)
+        v = A[own] - w @ A[own] / w.sum()
+        U.append(v.T @ (y[own] - p))
+        I.append(w @ v**2)
+    return across_domains(np.array(U), np.array(I)).invariance
+
+
+def ridge_path(A, y, domain, penalties):
+    """Ridge-logistic coefficients (D,), and log-odds of each domain's mean row, for every penalty.
+
+    Along the principal axes all curvatures are alike: a few steps of L-BFGS suffice.
+    """
+    number = np.unique(domain, return_inverse=True)[1]
+    size, n = np.bincount(number), len(A)
+    A = A - np.stack([A[number == d].mean(0) for d in range(len(size))])[number]
+    Z = A @ (axes := principal_axes(A))
+    mean = np.clip(np.bincount(number, y) / size, 0.5 / n, 1 - 0.5 / n)
+    theta = np.r_[logit(mean), np.zeros(Z.shape[1])]
+    spread = max(y.var(), 0.02) * np.r_[size / n, (Z**2).mean(0)]
+    for penalty in penalties:
+        ridge = np.r_[np.full(len(size), FREE), np.full(Z.shape[1], penalty)]
+        unit = 1 / np.sqrt(spread + ridge)
+        given = (Z, 2 * y - 1, number, ridge, unit)
+        theta = unit * minimize(ridge_loss, theta / unit, given, **SOLVER).x
+        yield axes @ theta[len(size) :], theta[: len(size)]
+
+
+def ridge_loss(u, Z, side, number, ridge, unit):
+    """Penalised mean log-loss of labels −1 and 1, and its gradient, at theta = u · unit."""
+    theta, k = u * unit, len(u) - Z.shape[1]
+    margin = side * (theta[:k][number] + Z @ theta[k:])
+    g = -side * expit(-margin) / len(Z)
+    gradient = np.r_[np.bincount(number, g, k), Z.T @ g] + ridge * theta
+    return np.logaddexp(0, -margin).mean() + ridge @ theta**2 / 2, gradient * unit
+
+
+def principal_axes(A):
+    """Of centred rows A (n, D), as columns (D, r); with more columns than rows, from the rows."""
+    n, D = A.shape
+    values, vectors = np.linalg.eigh((A @ A.T if n < D else A.T @ A) / n)
+    kept = values > 1e-10 * values.max(initial=0.0)
+    values, vectors = values[kept], vectors[:, kept]
+    return A.T @ vectors / np.sqrt(n * values) if n < D else vectors

@@ -7,6 +7,8 @@ from scipy import stats
 from ddml_fs.domains import across_domains
 from ddml_fs.inference import holm
 
+TAUS = ("tau", "tau_low", "tau_high")
+
 
 def chosen(shown, arrays):
     """For every feature the entry of its own outcome.
@@ -22,19 +24,17 @@ def chosen(shown, arrays):
     return np.moveaxis(np.stack(arrays), -1, 0)[np.arange(len(shown)), shown].T
 
 
-def effects_table(evidence, sd, domains, classes):
+def effects_table(evidence, result, domains):
     """Effects of F features over the domains, and which outcome each row shows.
 
     Parameters
     ----------
     evidence : list of Evidence
         One per outcome.
-    sd : array of shape (F,)
-        Of the features; effects are per unit, the evidence is per standard deviation.
+    result : SweepResult
+        Has the features and the classes.
     domains : array
-        Names.
-    classes : array, or None
-        Names of the classes.
+        Names of the domains that the evidence is from.
 
     Returns
     -------
@@ -45,37 +45,49 @@ def effects_table(evidence, sd, domains, classes):
     parts = [across_domains(*s.by_domain()) for s in evidence]
     shown = np.argmax([np.abs(part.z) for part in parts], 0)
 
-    def of(name):
+    def of(name, parts=parts):
         return chosen(shown, [getattr(part, name) for part in parts])
 
     effect, stderr, z = of("effect"), of("stderr"), of("z")
-    pvalue = np.minimum(1.0, of("pvalue") * len(parts))
-    columns = {} if len(parts) == 1 else {"class": classes[shown]}
+    df = of("df", evidence)
+    size = result.features.size
+    several = size > 1
+    # Of several columns the sum that fits best is taken, which chance alone would give an effect.
+    effect = np.where(several, np.sqrt(np.maximum(effect**2 - (size - 1) * stderr**2, 0)), effect)
+    # Of a block, all columns are tested at once; effects that differ are judged by their spread.
+    tested = stats.chi2.sf(of("chi2", evidence), np.maximum(df, 1))
+    pvalue = np.where(of("differs"), of("pvalue"), tested)
+    pvalue = np.minimum(1.0, np.where(df > 0, pvalue, 1.0) * len(parts))
+    unit = np.where(several, 1.0, np.abs(result.features.scale[result.features.first]))
+    columns = {} if len(parts) == 1 else {"class": result.target.classes[shown]}
     columns |= {
-        "effect": effect / sd,
+        "effect": effect / unit,
         "std_effect": effect,
-        "stderr": stderr / sd,
+        "stderr": stderr / unit,
         "tstat": effect / stderr,
         "pvalue": pvalue,
         "qvalue": stats.false_discovery_control(pvalue),
         "holm": holm(pvalue),
+        "df": df,
     }
     columns |= {
-        f"effect[{name}]": chosen(shown, [part.by_domain[d] for part in parts]) / sd
+        f"effect[{name}]": chosen(shown, [part.by_domain[d] for part in parts]) / unit
         for d, name in enumerate(domains)
     }
     columns |= {
         "sign_agreement": of("agreement"),
         "I2": of("I2"),
-        "tau": of("tau") / sd,
-        "invariance": of("invariance"),
+        "tau": of("tau") / unit,
+        "tau_low": of("tau_low") / unit,
+        "tau_high": of("tau_high") / unit,
+        "instability": of("instability"),
         "z": z,
         "stability": stats.norm.cdf(np.abs(z)),
     }
     return pd.DataFrame(columns), shown
 
 
-def spread_to_copies(table, order, group, sd, names):
+def spread_to_copies(table, order, group, scale, names):
     """From distinct columns to all features: copies share a row, constants have no effect.
 
     Parameters
@@ -86,8 +98,8 @@ def spread_to_copies(table, order, group, sd, names):
         The distinct columns, best first.
     group : int array of shape (D,)
         For each feature its distinct column, −1 for constants.
-    sd : array of shape (D,)
-        Of the features: copies may be coded in other units.
+    scale : array of shape (D,)
+        Standard deviations of the features, with signs: copies may be coded in other units.
     names : sequence of str
 
     Returns
@@ -106,10 +118,14 @@ def spread_to_copies(table, order, group, sd, names):
     spread = table.reindex(group)
     spread.index = pd.Index(names, name="feature")
     constant = group < 0
-    in_units = ["effect", "stderr", "tau", *(c for c in spread if c.startswith("effect["))]
+    in_units = ["effect", "stderr", *TAUS, *(c for c in spread if c.startswith("effect["))]
     first = varies[np.unique(group[varies], return_index=True)[1]]  # a column for each group
-    ratio = np.where(constant, 1.0, sd[first][group] / np.where(constant, 1.0, sd))
-    spread[in_units] = spread[in_units].mul(ratio, axis=0)
+    ratio = np.where(constant, 1.0, scale[first][group] / np.where(constant, 1.0, scale))
+    for name in in_units:
+        size = np.abs(ratio) if name in ("stderr", *TAUS) else ratio
+        spread[name] = spread[name] * size
+    for name in ("std_effect", "tstat", "z"):
+        spread[name] = spread[name] * np.sign(ratio)
     zero = [c for c in in_units if c.startswith("effect")] + ["std_effect", "tstat", "z", "score"]
     spread.loc[constant, zero] = 0.0
     spread.loc[constant, ["pvalue", "qvalue", "holm"]] = 1.0

@@ -1,70 +1,15 @@
 """What users pass to the selector, read into plain arrays."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
 MOST_CLASSES = 20  # integers with more values are numbers, not labels
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The distinct, varying columns of a table.
-
-    Attributes
-    ----------
-    X : array of shape (N, F)
-        In single precision; two-valued columns as 0/1, others centred.
-    binary : bool array of shape (F,)
-        Which columns are two-valued.
-    unit : array of shape (F,)
-        Standard deviations of the columns of X.
-    sd : array of shape (D,)
-        Standard deviations of all columns of the table.
-    group : int array of shape (D,)
-        For each column of the table its place in X; copies share one, constants have −1.
-    """
-
-    X: np.ndarray
-    binary: np.ndarray
-    unit: np.ndarray
-    sd: np.ndarray
-    group: np.ndarray
-
-    @property
-    def distinct_sd(self):
-        """Standard deviations of the distinct columns, in the units of the table, (F,)."""
-        varies = np.flatnonzero(self.group >= 0)
-        return self.sd[varies[np.unique(self.group[varies], return_index=True)[1]]]
-
-
-def read_columns(X):
-    """Read a dense table (N, D).
-
-    Examples
-    --------
-    >>> columns = read_columns(np.array([[1.0, 5, 2, 1], [3, 5, 4, 3], [1, 5, 9, 1]]))
-    >>> columns.group.tolist(), columns.binary.tolist(), columns.X[:, 0].tolist()
-    ([0, -1, 1, 0], [True, False], [0.0, 1.0, 0.0])
-    """
-    low, high = X.min(0), X.max(0)
-    binary = ((low == X) | (high == X)).all(0) & (low < high)
-    # Centred before it is rounded, so that no large offset drowns a column; no negative zeros.
-    values = np.where(binary, high == X, X - X.mean(0)) + 0.0
-    first: dict = {}
-    group = np.full(X.shape[1], -1)
-    kept: list[int] = []
-    for j in np.flatnonzero(low < high):
-        key = values[:, j].tobytes()
-        if key not in first:
-            first[key] = len(kept)
-            kept.append(int(j))
-        group[j] = first[key]
-    table = np.ascontiguousarray(values[:, kept], dtype=np.float32)
-    return Columns(table, binary[kept], values[:, kept].std(0), X.std(0), group)
 
 
 @dataclass(frozen=True)
@@ -135,13 +80,31 @@ def read_domains(sample_domain, n_samples):
     if sample_domain is None:
         return np.ones(n_samples, bool), np.zeros(n_samples, int), np.array(["all"])
     labels = column_or_1d(np.asarray(sample_domain))
-    if labels.dtype == object:
-        labels = np.array(labels.tolist())  # numbers in a column of objects are numbers
     check_consistent_length(labels, np.empty(n_samples))
+    missing = int(pd.isna(labels).sum())
+    if missing:
+        raise ValueError(f"sample_domain must name a domain in every row, got {missing} missing.")
+    if labels.dtype == object:
+        texts = sum(isinstance(label, str) for label in labels)
+        if 0 < texts < len(labels):
+            raise ValueError(
+                f"sample_domain must be all text or all numbers, got {texts} texts and "
+                f"{len(labels) - texts} numbers; name targets by negative numbers, with numbers "
+                "for the sources, or leave the targets' rows out."
+            )
+        labels = np.array(labels.tolist())  # numbers in a column of objects are numbers
     source = np.ones(n_samples, bool)
+    if labels.dtype.kind in "US":
+        negative = [label for label in np.unique(labels) if re.fullmatch(r"-\d+(\.0*)?", label)]
+        if negative:
+            raise ValueError(
+                f"sample_domain must not mix text with negative numbers, got the text "
+                f"{str(negative[0])!r}; name targets by negative numbers, with numbers for the "
+                "sources, or leave the targets' rows out."
+            )
     if labels.dtype.kind in "if":
         if not np.isfinite(labels).all():
-            raise ValueError("sample_domain must name a domain in every row, got NaN or infinity.")
+            raise ValueError("sample_domain must name a domain in every row, got infinity.")
         source = labels >= 0
     if not source.any():
         raise ValueError(

@@ -10,12 +10,21 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import expit, logit
 
 from ddml_fs.validation import check_number, check_option
 
 DELTA = 1e-8  # δ and ε of Eqs. 15, 17 and 23
 TINY = 1e-300
 CLIP = 0.01  # propensities are kept this far from 0 and 1
+LEAST_CHANCE = 1e-6  # chances are kept this far from 0 and 1
+# Of the logistic score, in log-odds for one standard deviation of the treatment's residual:
+NEWTON_STEPS, TOLERANCE, LONGEST_STEP, LARGEST = 20, 1e-6, 2.0, 10.0
+
+
+def log_odds(chance):
+    """Log-odds of chances, which are kept from 0 and 1."""
+    return logit(np.clip(chance, LEAST_CHANCE, 1 - LEAST_CHANCE))
 
 
 def residuals(T, T_hat, Y, Y_hat):
@@ -154,14 +163,32 @@ class PartiallyLinear(ResidualScore):
 
 @dataclass(frozen=True)
 class Logistic(ResidualScore):
-    """The effect on the log-odds of a 0/1 label, by one step from zero.
+    """The effect on the log-odds of a 0/1 label: θ where Σ v·(y − p) = 0.
 
-    The score v·(y − g) is orthogonal at a zero effect; its information is v²·g(1 − g).
+    p has the log-odds of g, plus θv. The score is orthogonal at a zero effect, and its information
+    is v²·p(1 − p).
     """
 
     name: ClassVar[str] = "logistic"
     estimand: ClassVar[str] = "log-odds slope"  # type: ignore[misc]
     label: ClassVar[bool] = True
+
+    def of_residuals(self, v, e, g=0.0, dispersion=None):
+        """ψ_a and ψ_b at θ, which Newton's method finds from zero."""
+        y = e + g
+        start = log_odds(g)
+        spread = np.maximum(np.sqrt(np.mean(v**2, 0, dtype=np.float64)), TINY).astype(v.dtype)
+        theta, p = np.zeros_like(spread), expit(start)
+        for _ in range(NEWTON_STEPS):
+            information = np.maximum((v**2 * self.variance(p)).sum(0), TINY)
+            step = (v * (y - p)).sum(0) / information
+            step = np.clip(step * spread, -LONGEST_STEP, LONGEST_STEP) / spread
+            theta = np.clip((theta + step) * spread, -LARGEST, LARGEST) / spread
+            p = expit(start + theta * v)
+            if np.abs(step * spread).max(initial=0) < TOLERANCE:
+                break
+        information = v**2 * self.variance(p)
+        return Moments(-information, v * (y - p) + information * theta, dispersion)
 
     def variance(self, g):
         """That of a label, g(1 − g)."""

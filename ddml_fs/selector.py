@@ -7,43 +7,36 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from scipy import stats
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ddml_fs import inference
 from ddml_fs.effects_table import chosen, effects_table, spread_to_copies
-from ddml_fs.encoding import (
-    number_of_folds,
-    read_columns,
-    read_domains,
-    read_target,
-)
+from ddml_fs.encoding import number_of_folds, read_domains, read_target
 from ddml_fs.engine.devices import resolve_devices
-from ddml_fs.engine.plan import draw_seed
 from ddml_fs.engine.resources import Resources
+from ddml_fs.features import Encoding, read_features
 from ddml_fs.nuisances import resolve_nuisance
+from ddml_fs.number import check_number_to_select, choose_features, number_to_select
 from ddml_fs.progress import progress_bar
-from ddml_fs.ranking import (
-    RANKINGS,
-    check_number_to_select,
-    choose_number,
-    default_downstream,
-    feature_scores,
-    greedy_order,
-    left_out_orders,
-    number_to_select,
-    redundancy_weight,
+from ddml_fs.ranking import RANKINGS, Ranker
+from ddml_fs.sweep import (
+    DOSES,
+    SweepInput,
+    SweepResult,
+    nuisance_for,
+    score_for,
+    seed_for,
+    sweep,
 )
-from ddml_fs.sweep import SweepInput, SweepResult, score_for, sweep
+from ddml_fs.tables import TableSelector, column_names, read_table, warn_of_copies
 from ddml_fs.validation import check_integer, check_number, check_option, forget_fit
 
 N_DRAWS = 1000  # of the multiplier bootstrap
 
 
-class CausalFeatureSelector(SelectorMixin, BaseEstimator):
+class CausalFeatureSelector(TableSelector, BaseEstimator):
     """Select features by their causal effects on the label, and by how stable these are.
 
     Every feature in turn is the treatment and all others are covariates; all these estimates run
@@ -55,17 +48,25 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
     n_features_to_select : int, float, "auto" or "fdr", default="auto"
         A number, a share, or a rule. "auto": the fewest features with which ``downstream`` does
         as well as with the best number, leaving one domain out at a time or, with one domain, by
-        cross-validation. "fdr": those whose q-value is at most ``fdr_level``. May be changed after
-        ``fit`` (by ``set_params``) at no cost, except to "auto".
-    nuisance : str, Nuisance, estimator or pair of estimators, default="shrunken"
-        Nuisance models, as in :class:`~ddml_fs.DDML`. "shrunken": small networks that start from
-        ridge regressions and learn what these miss; "ridge": the ridge regressions alone, in closed
-        form, for thousands of features; "shrunken_rf": forests for what the networks miss.
-    ranking : {"causal", "effect", "tstat", "stability"} or callable, default="causal"
-        "causal": the mean effect over the standard deviation of the effect in a new domain, less
-        redundancy with features ranked before. "effect": |θ|. "tstat": |θ| over its standard error.
-        "stability": the chance that a new domain's effect has the same sign. A callable takes
-        ``effects_`` and returns scores.
+        cross-validation; all of them when in doubt. "fdr": those whose q-value is at most
+        ``fdr_level``. May be changed after ``fit`` (by ``set_params``), except to "auto".
+    nuisance : str, Nuisance, estimator or pair of estimators, default="auto"
+        Nuisance models of the effects, as in :class:`~ddml_fs.DDML`. "auto": one additive model of
+        all features ("additive"), or with more columns than a third of the rows "ridge".
+        "shrunken": small networks that start from ridge regressions and learn what these miss.
+    ranking : {"gain", "effect", "tstat", "stability"} or callable, default="gain"
+        "gain": what a feature is expected to gain in a new domain, given those ranked before.
+        "effect": |θ| of one standard deviation. "tstat": |θ| over its standard error. "stability":
+        the chance that a new domain's effect has the same sign. A callable takes ``effects_`` and
+        returns scores.
+    risk_aversion : float, default=1.5
+        How many standard deviations of its gain between domains a feature's score is lowered by.
+    dose : {"auto", "linear", "spline"}, default="auto"
+        Whether the effect of a number is tested as a line or as a curve; "auto": as a curve where
+        that lowers the held-out loss.
+    groups : array of shape (n_features,), optional
+        Names of the features that the columns of X belong to: one effect, one rank, selected as a
+        whole. A categorical column of a DataFrame is one feature by itself.
     scale : {"auto", "log_odds", "mean"}, default="auto"
         What effects are effects on: the log-odds of a label (the logistic score), or the mean
         (the partially linear score). "auto" is the first for labels and the second for numbers.
@@ -77,8 +78,9 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         Folds of the cross-fitting; fewer where the rarest class asks for it.
     fdr_level : float, default=0.1
         Share of false discoveries that "fdr" aims at.
-    downstream : estimator, optional
-        For "auto": logistic regression on scaled features, or ridge regression for numbers.
+    downstream : estimator or list of them, optional
+        For "auto": logistic regression on scaled features, or ridge regression for numbers. With
+        several, the number that serves all.
     task : {"auto", "classification", "regression"}, default="auto"
         What y is. "auto": labels are strings, booleans, or integers with at most 20 values.
     memory_budget : float, default=1.0
@@ -114,16 +116,17 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
 
     Notes
     -----
-    Columns of ``effects_``: ``effect``, the random-effects mean over the domains; ``std_effect``,
-    that of one standard deviation of the feature; ``stderr`` and ``tstat`` of the mean; ``pvalue``
-    of no effect in a new domain, ``qvalue`` (Benjamini–Hochberg) and ``holm``; ``effect[d]`` in
-    each domain; ``sign_agreement``, the share of domains with the mean's sign; ``I2``, the
-    heterogeneity; ``tau``, the standard deviation of the effect between domains beyond chance;
-    ``z``, the mean over the standard deviation of the effect in a new domain, and ``stability``,
-    the chance that this effect has the mean's sign; ``score``, ``rank`` and ``selected``. With more
-    than two classes, a feature's row is that of the class on which it acts most clearly,
-    ``class``; p-values account for the choice. Standard errors are those of the model,
-    1 / √information: they stay honest for rare features, whose robust errors come out too small.
+    Columns of ``effects_``: ``effect``, the random-effects mean over the domains, of one unit (of
+    one standard deviation of a category's best sum of levels), and ``std_effect``, of one standard
+    deviation; ``stderr`` and ``tstat``; ``pvalue`` of no effect in a new domain, by a score test of
+    ``df`` columns, ``qvalue`` (Benjamini–Hochberg) and ``holm``; ``effect[d]`` in each domain;
+    ``sign_agreement``, the share of domains with the mean's sign; ``I2``, the heterogeneity;
+    ``tau``, the standard deviation of the effect between domains, with its interval, and
+    ``instability``, from 0 to 1, its size beside the effect's; ``z``, the mean over the standard
+    deviation of the effect in a new domain, and ``stability``, the chance that this effect has the
+    mean's sign; ``score``, ``rank`` and ``selected``. With several classes, a row is that of the
+    class on which the feature acts most clearly, ``class``; p-values account for the choice.
+    Standard errors are those of the model, corrected for the nuisances' degrees of freedom.
 
     Rows whose ``sample_domain`` is negative are targets, as in skada, and are never looked at.
     Sparse input is held as a dense matrix in single precision.
@@ -146,8 +149,11 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         self,
         n_features_to_select: int | float | str = "auto",
         *,
-        nuisance: Any = "shrunken",
-        ranking: str | Callable = "causal",
+        nuisance: Any = "auto",
+        ranking: str | Callable = "gain",
+        risk_aversion: float = 1.5,
+        dose: str = "auto",
+        groups: Any = None,
         scale: str = "auto",
         covariates: str = "stable",
         n_folds: int = 5,
@@ -164,6 +170,9 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         self.n_features_to_select = n_features_to_select
         self.nuisance = nuisance
         self.ranking = ranking
+        self.risk_aversion = risk_aversion
+        self.dose = dose
+        self.groups = groups
         self.scale = scale
         self.covariates = covariates
         self.n_folds = n_folds
@@ -177,19 +186,13 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
-        return tags
-
     def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
         """Estimate the effects of all features, and rank them.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
-            0/1 and continuous columns.
+            Numbers, or a DataFrame with categories, text, truth values, dates and missing values.
         y : array of shape (n_samples,)
             Labels or numbers.
         sample_domain : array of shape (n_samples,), optional
@@ -219,14 +222,16 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
         source, domain, self.domains_ = read_domains(sample_domain, _num_samples(X))
         if not source.all():
             X, y = (_safe_indexing(a, np.flatnonzero(source)) for a in (X, y))
-        options = {"accept_sparse": ("csr", "csc"), "dtype": np.float64, "ensure_min_samples": 8}
-        X, y = validate_data(self, X, y, multi_output=False, **options)
+        X, y = read_table(self, X, y)
+        encoding = self._encoding_ = Encoding.of(X, column_names(self), self.groups)
         target = read_target(y, self.task)
-        columns = read_columns(X.toarray() if issparse(X) else X)
-        result = self._sweep(X, columns, target, domain)
-        self._rank(result)
+        features = read_features(encoding.read(X), encoding.own, len(encoding.names))
+        warn_of_copies(features, target, encoding.names)
+        result = self._sweep(SweepInput(features, target, domain))
+        ranker = Ranker(result, self.ranking, self.risk_aversion, self.dose != "linear")
+        self._rank(result, ranker)
         if self.n_features_to_select == "auto":
-            self._choose(result)
+            self._choose(result, ranker)
         self._get_support_mask()  # a number that is too large is told now
         return result
 
@@ -236,20 +241,21 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
             check_option(self.ranking, "ranking", RANKINGS)
         check_integer(self.n_folds, "n_folds", 2)
         check_option(self.covariates, "covariates", ("stable", "all"))
+        check_option(self.dose, "dose", DOSES)
         check_option(self.scale, "scale", ("auto", "log_odds", "mean"))
         check_option(self.task, "task", ("auto", "classification", "regression"))
         check_number(self.fdr_level, "fdr_level", 0, 1)
+        check_number(self.risk_aversion, "risk_aversion", 0, np.inf)
         check_number(self.memory_budget, "memory_budget", 1e-3, np.inf)
 
-    def _sweep(self, X, columns, target, domain):
+    def _sweep(self, given):
         """The evidence on every feature."""
-        score = score_for(self.scale, target)
-        nuisance = resolve_nuisance(self.nuisance)
+        score = score_for(self.scale, given.target)
+        auto = isinstance(self.nuisance, str) and self.nuisance == "auto"
+        nuisance = nuisance_for(given.features) if auto else resolve_nuisance(self.nuisance)
         nuisance.check(score)
         nuisance.check_resources(self.device, self.checkpoint)
-        seed = self.random_state
-        given = isinstance(seed, int | np.integer)
-        self._seed_ = int(seed) if given else draw_seed(check_random_state(seed))
+        self._seed_ = seed_for(self.random_state, self.checkpoint, given)
         with progress_bar(self.verbose, "sweep over all features") as progress:
             resources = Resources(
                 devices=tuple(resolve_devices(self.device)),
@@ -260,69 +266,64 @@ class CausalFeatureSelector(SelectorMixin, BaseEstimator):
                 progress=progress,
             )
             return sweep(
-                SweepInput(X, columns, target, domain),
+                given,
                 nuisance,
                 score,
                 seed=self._seed_,
-                n_folds=number_of_folds(self.n_folds, target),
+                n_folds=number_of_folds(self.n_folds, given.target),
                 stable_only=self.covariates == "stable",
                 resources=resources,
+                dose=self.dose,
             )
 
-    def _rank(self, result):
+    def _rank(self, result, ranker):
         """Make the table of effects, and bring the features into order."""
-        columns = result.columns
-        self._beta_ = redundancy_weight(result.penalty) if self.ranking == "causal" else 0.0
-        table, shown = effects_table(
-            result.evidence, columns.distinct_sd, self.domains_, result.target.classes
+        table, shown = effects_table(result.evidence, result, self.domains_)
+        order, scores = ranker.order()
+        features = result.features
+        self._table_, ranking, self._order_ = spread_to_copies(
+            table.assign(score=scores), order, features.group, features.scale, self._encoding_.names
         )
-        table["score"] = feature_scores(self.ranking, table, len(columns.X))
-        order = greedy_order(table["score"].to_numpy(), columns.X, self._beta_)
-
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        self._table_, self.ranking_, self._order_ = spread_to_copies(
-            table, order, columns.group, columns.sd, names
-        )
-        self.scores_ = self._table_["score"].to_numpy()
+        column = self._encoding_.feature
+        self.ranking_, self.scores_ = ranking[column], self._table_["score"].to_numpy()[column]
         influence = chosen(shown, [s.influence for s in result.evidence])
         rng = check_random_state(self._seed_)
         self._maxima_ = inference.bootstrap_maxima(influence, N_DRAWS, rng)
 
-    def _choose(self, result):
+    def _choose(self, result, ranker):
         """The number of features, from the given rows alone."""
-        columns, target = result.columns, result.target
-        downstream = self.downstream
-        if downstream is None:
-            downstream = default_downstream(target.classes is not None)
-        y = target.y if target.classes is None else target.classes[target.y]
-        splits = left_out_orders(result, self.domains_, self.ranking, self._beta_)
-        number, numbers, losses = choose_number(columns.X, y, splits, downstream, self.n_jobs)
-        copies = np.bincount(columns.group[columns.group >= 0])
-        ranked = columns.group[self._order_]
+        group = result.features.group
+        number, self.curve_ = choose_features(result, ranker, self.downstream, self.n_jobs)
+        # Copies go together, and each counts.
+        ranked = group[self._order_]
         best = ranked[np.sort(np.unique(ranked, return_index=True)[1])][:number]
-        self.n_features_auto_ = int(copies[best].sum())
-        self.curve_ = pd.DataFrame({"n_features": numbers, "loss": losses.mean(0)})
+        self.n_features_auto_ = int(np.bincount(group[group >= 0])[best].sum())
 
     @property
     def effects_(self) -> pd.DataFrame:
         """One row per feature: effect, uncertainty, stability, score, rank, and if selected."""
         check_is_fitted(self)
-        return self._table_.assign(rank=self.ranking_, selected=self._get_support_mask())
+        first = np.unique(self._encoding_.feature, return_index=True)[1]
+        return self._table_.assign(rank=self.ranking_[first], selected=self._chosen_features())
 
-    def _get_support_mask(self):
-        check_is_fitted(self)
+    def _chosen_features(self):
+        """Which features are selected, a bool array."""
         self._check_options()
-        n = self.n_features_to_select
+        n, n_features = self.n_features_to_select, len(self._encoding_.names)
         if n == "fdr":
             return (self._table_["qvalue"] <= self.fdr_level).to_numpy()
         if n == "auto" and not hasattr(self, "n_features_auto_"):
             raise ValueError(
                 "n_features_to_select='auto' must be set before fit, got it after; fit again."
             )
-        n = self.n_features_auto_ if n == "auto" else number_to_select(n, self.n_features_in_)
-        mask = np.zeros(self.n_features_in_, dtype=bool)
+        n = self.n_features_auto_ if n == "auto" else number_to_select(n, n_features)
+        mask = np.zeros(n_features, dtype=bool)
         mask[self._order_[:n]] = True
         return mask
+
+    def _get_support_mask(self):
+        check_is_fitted(self)
+        return self._chosen_features()[self._encoding_.feature]
 
     def conf_int(self, level: float = 0.95, joint: bool = False) -> pd.DataFrame:
         """Confidence intervals of the mean effects.

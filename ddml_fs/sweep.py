@@ -1,17 +1,21 @@
-"""Every column a treatment: the evidence on all of them, from one cross-fitting."""
+"""Every feature a treatment: the evidence on all of them, from one cross-fitting."""
 
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from ddml_fs.domains import across_domains, collect
-from ddml_fs.encoding import Columns, Target, strata_of
-from ddml_fs.engine.plan import make_plan
-from ddml_fs.nuisances import Ridge
+from ddml_fs.encoding import Target, strata_of
+from ddml_fs.engine.plan import draw_seed, make_plan
+from ddml_fs.features import Features, bent_columns
+from ddml_fs.nuisances import Additive, Ridge
+from ddml_fs.nuisances.additive import WIDEST
 from ddml_fs.scores import Logistic, PartiallyLinear, residuals
 
 SCREENS = 2  # the second one is free of most consequences that bias the first
+DOSES = ("auto", "linear", "spline")
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,16 +24,12 @@ class SweepInput:
 
     Attributes
     ----------
-    X : array or sparse matrix of shape (N, D)
-        The rows of the sources, as they were given.
-    columns : Columns
-        Its distinct columns.
+    features : Features
     target : Target
     domain : int array of shape (N,)
     """
 
-    X: np.ndarray
-    columns: Columns
+    features: Features
     target: Target
     domain: np.ndarray
 
@@ -43,13 +43,13 @@ class SweepResult(SweepInput):
     fold : int array of shape (N,)
     evidence : list of Evidence
         One per outcome.
-    penalty : float
-        λ by which the nuisances were shrunken.
+    bent : bool array of shape (F,)
+        Features whose effects are curves.
     """
 
     fold: np.ndarray
     evidence: list
-    penalty: float
+    bent: np.ndarray
 
 
 def score_for(scale, target):
@@ -65,57 +65,160 @@ def score_for(scale, target):
     return PartiallyLinear() if scale == "mean" or target.classes is None else Logistic()
 
 
-def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources):
-    """The evidence on every column.
+def seed_for(random_state, checkpoint, given):
+    """The seed; with a checkpoint and none given, one that the same data give again."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    if random_state is None and checkpoint is not None:
+        return crc32(given.features.Z.tobytes() + np.asarray(given.target.y).tobytes()) >> 1
+    return draw_seed(check_random_state(random_state))
+
+
+def nuisance_for(features):
+    """The nuisance that "auto" stands for: additive, or ridge where columns are too many."""
+    wide = features.Z.shape[1] > WIDEST * len(features.Z)
+    return Ridge() if wide else Additive()
+
+
+def bent_features(features, hinges, column, e, part):
+    """Features whose bent columns lower the loss on rows that had no say in their coefficients.
+
+    Parameters
+    ----------
+    features : Features
+    hinges : array of shape (N, H)
+    column : int array of shape (H,)
+        The column of ``features.Z`` that each belongs to.
+    e : array of shape (N, C)
+        Outcomes, centred within domains.
+    part : int array of shape (N,)
+        Folds.
+
+    Returns
+    -------
+    bent : bool array of shape (F,)
+    """
+    A = np.column_stack([np.ones(len(e)), features.Z / features.unit]).astype(np.float64)
+    gram = A.T @ A + 1e-3 * len(A) * np.eye(A.shape[1])
+    H = hinges / np.maximum(hinges.std(0), 1e-9)
+    both = np.column_stack([H, e])
+    both = both - A @ np.linalg.solve(gram, A.T @ both)
+    H, e = both[:, : H.shape[1]], both[:, H.shape[1] :]
+    owner = features.own[column]
+    bent = np.zeros(features.n_features, dtype=bool)
+    for f in np.unique(owner):
+        B = H[:, owner == f]
+        G = np.stack([B[part == k].T @ B[part == k] for k in np.unique(part)])
+        U = np.stack([B[part == k].T @ e[part == k] for k in np.unique(part)])
+        ridge = 1e-3 * np.trace(G.sum(0)) * np.eye(B.shape[1])
+        b = np.linalg.solve(G.sum(0) - G + ridge, U.sum(0) - U)
+        gain = (2 * U * b).sum((1, 2)) - np.einsum("fkc,fkl,flc->f", b, G, b)
+        bent[f] = gain.mean() > gain.std(ddof=1) / np.sqrt(len(gain))
+    return bent
+
+
+def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose="auto"):
+    """The evidence on every feature.
 
     Parameters
     ----------
     given : SweepInput
-    nuisance : Nuisance
+    nuisance : Nuisance or None
+        None: :func:`nuisance_for` the features.
     score : ResidualScore
     seed, n_folds : int
     stable_only : bool
         Whether features whose effects differ between domains, as quick ridge sweeps find them, are
         no covariates.
     resources : Resources
+    dose : {"auto", "linear", "spline"}
+        Whether effects of numbers are lines or curves; "auto": curves where these lower the
+        held-out loss.
 
     Returns
     -------
     result : SweepResult
     """
-    columns, target, domain = given.columns, given.target, given.domain
-    if columns.X.shape[1] == 0:
+    features, target, domain = given.features, given.target, given.domain
+    if not features.n_features:
         raise ValueError("X must have a column that varies, got constant columns alone.")
+    nuisance = nuisance or nuisance_for(features)
+    outcomes = np.column_stack(target.outcomes)
+    hinges, column = bent_columns(features)
+    # Where rows are scarce, curves of all columns would be chance.
+    roomy = features.Z.shape[1] + hinges.shape[1] <= 0.25 * len(domain)
+    if dose == "linear" or (dose == "auto" and not roomy) or not isinstance(nuisance, Additive):
+        hinges, column = hinges[:, :0], column[:0]
 
-    def evidence(model, covariates, resources=None):
-        plan = make_plan(
-            columns.X,
-            np.column_stack(target.outcomes),
+    def plan_of(Z, own, binary, stable):
+        covariates = np.ones(len(own), bool) if stable is None else stable[own]
+        covariates &= (features.near == np.arange(features.n_features))[own]
+        return make_plan(
+            Z,
+            outcomes,
             check_random_state(seed),
-            binary_T=columns.binary,
+            binary_T=binary,
             label=score.label,
             covariates=covariates,
+            block=features.near[own],
+            domain=domain,
             n_folds=n_folds,
             strata=strata_of(target, domain, n_folds),
         )
+
+    def evidence(model, stable, bent=None, resources=None):
+        extra = np.zeros(len(column), bool) if bent is None else np.ones(len(column), bool)
+        Z = np.column_stack([features.Z, hinges[:, extra]])
+        own = np.r_[features.own, features.own[column[extra]]]
+        binary = np.r_[features.binary, np.zeros(extra.sum(), bool)]
+        tested = np.ones(len(own), bool)
+        if bent is not None:
+            tested[len(features.own) :] = bent[own[len(features.own) :]]
+        plan = plan_of(Z, own, binary, stable)
         predictions = model.predict(plan, resources=resources)
-        fold = np.empty(len(domain), dtype=int)
-        for k, part in enumerate(plan.folds):
-            fold[part.hold] = k
+        first = np.unique(own, return_index=True)[1]
         found = []
         for c in range(plan.Y.shape[1]):
             hat = predictions.of(0, c, slice(None))
-            y = plan.Y[:, c, None].astype(columns.X.dtype)
-            v, e = residuals(columns.X, hat.m, y, hat.g)
-            found.append(collect(score, v, e, hat.g, unit=columns.unit, domain=domain, fold=fold))
-        return plan, fold, found
+            y = plan.Y[:, c, None].astype(Z.dtype)
+            v, e = residuals(Z, hat.m, y, hat.g[:, first])
+            found.append(
+                collect(
+                    score,
+                    v,
+                    e,
+                    hat.g[:, first],
+                    Z=Z,
+                    own=own,
+                    straight=np.arange(len(own)) < len(features.own),
+                    tested=tested,
+                    domain=domain,
+                    fold=fold_of(plan),
+                    dof=predictions.dof,
+                )
+            )
+        return fold_of(plan), found
 
+    fold = fold_of(plan_of(features.Z, features.own, features.binary, None))
+    bent = np.zeros(features.n_features, bool)
+    if len(column):
+        centred = outcomes - outcomes.mean(0)
+        bent = bent_features(features, hinges, column, centred, fold)
+        if dose == "spline":
+            bent[features.own[column]] = True
     stable = None
     for _ in range(SCREENS if stable_only and domain.max() > 0 else 0):
-        parts = [across_domains(*s.by_domain()) for s in evidence(Ridge(), stable)[2]]
+        parts = [across_domains(*s.by_domain()) for s in evidence(Ridge(), stable)[1]]
         stable = np.all([part.stable for part in parts], 0)
         if stable.sum() < 2:
             stable = None  # with nothing stable to condition on, on all
-    plan, fold, found = evidence(nuisance, stable, resources)
-    penalty = nuisance.shrinkage_of(plan)
-    return SweepResult(**vars(given), fold=fold, evidence=found, penalty=penalty)
+    fold, found = evidence(nuisance, stable, bent, resources)
+    return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent)
+
+
+def fold_of(plan):
+    """The fold of every row, (N,)."""
+    fold = np.empty(len(plan.X), dtype=int)
+    for k, part in enumerate(plan.folds):
+        fold[part.hold] = k
+    return fold

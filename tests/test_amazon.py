@@ -7,7 +7,7 @@ import pytest
 
 from ddml_fs import DDML, CausalFeatureSelector
 from ddml_fs.datasets import fetch_amazon_reviews
-from ddml_fs.encoding import read_columns
+from ddml_fs.features import read_features
 from experiments.amazon.classifiers import scores_of
 from experiments.amazon.protocol import by_domain, single_source
 
@@ -24,7 +24,8 @@ def data():
 @pytest.fixture(scope="module")
 def columns(data):
     """The books' words that occur, less one that always occurs with another."""
-    group = read_columns(data["books"][0]).group
+    X = data["books"][0]
+    group = read_features(X, np.arange(X.shape[1]), X.shape[1]).group
     return np.array([j for j, g in enumerate(group) if g >= 0 and g not in group[:j]])
 
 

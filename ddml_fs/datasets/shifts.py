@@ -16,6 +16,9 @@ FEWEST_ROWS = 60  # of a domain
 RARE = 0.005  # levels of a category with a smaller share of the rows get no indicator
 MISSING = 0.01  # columns with a larger share of missing values get an indicator
 
+# Of the health insurance experiment: its other columns are visits and spending.
+RANDHIE = """coins black income xage female educdec mhi disea physlm ghindx mdeoff pioff child
+fchild lfam lpi idp logc fmde hlthg hlthf hlthp"""
 DIVISIONS = {
     "New England": "CT ME MA NH RI VT",
     "Middle Atlantic": "NJ NY PA",
@@ -33,11 +36,10 @@ IA Iowa KS Kansas KY Kentucky LA Louisiana ME Maine MD Maryland MA Massachusetts
 MN Minnesota MS Mississippi MO Missouri MT Montana NE Nebraska NV Nevada NH New_Hampshire
 NJ New_Jersey NM New_Mexico NY New_York NC North_Carolina ND North_Dakota OH Ohio OK Oklahoma
 OR Oregon PA Pennsylvania RI Rhode_Island SC South_Carolina SD South_Dakota TN Tennessee TX Texas
-UT Utah VT Vermont VA Virginia WA Washington WV West_Virginia WI Wisconsin WY Wyoming""".split()
+UT Utah VT Vermont VA Virginia WA Washington WV West_Virginia WI Wisconsin WY Wyoming"""
 DIVISION_OF = {code: name for name, codes in DIVISIONS.items() for code in codes.split()}
-DIVISION_OF |= {
-    state: DIVISION_OF[code] for code, state in zip(STATES[::2], STATES[1::2], strict=True)
-}
+CODES, NAMES = STATES.split()[::2], STATES.split()[1::2]
+DIVISION_OF |= {name: DIVISION_OF[code] for code, name in zip(CODES, NAMES, strict=True)}
 
 
 def _bytes(package, path):
@@ -79,9 +81,7 @@ def _wine():
 
 def _randhie():
     table = _r_table("sampleSelection/RandHIE")
-    kept = """coins black income xage female educdec mhi disea physlm ghindx mdeoff pioff child
-    fchild lfam lpi idp logc fmde hlthg hlthf hlthp""".split()
-    return table[kept], table["mdvis"] > 0, table["site"]
+    return table[RANDHIE.split()], table["mdvis"] > 0, table["site"]
 
 
 def _nass():
@@ -181,7 +181,8 @@ def numbers_of(frame):
     ([[1.0, 0.0, 1.0, 0.0], [3.0, 1.0, 0.0, 1.0]], ['age', 'age missing', 'sex=f', 'sex=m'],
     ['age', 'age', 'sex', 'sex'])
     """
-    columns, groups = {}, []
+    columns: dict = {}
+    groups: list = []
     for name, column in frame.items():
         missing = column.isna().to_numpy()
         if pd.api.types.is_numeric_dtype(column):

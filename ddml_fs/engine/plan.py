@@ -63,6 +63,10 @@ class Plan:
         Those of all random splits, split by split.
     seeds : int array
         Of the initial weights, one per fold: a treatment's effect is the same alone and in a sweep.
+    block : int array of shape (D,)
+        Columns that belong together: a treatment's whole block is no covariate of it.
+    domain : int array of shape (N,)
+        Domains with intercepts of their own, for nuisances that know of them.
     n_repeats : int
         Random splits, R.
     """
@@ -76,6 +80,8 @@ class Plan:
     covariates: np.ndarray
     folds: list
     seeds: np.ndarray
+    block: np.ndarray
+    domain: np.ndarray
     n_repeats: int = 1
 
     @property
@@ -117,7 +123,7 @@ class Plan:
         """The columns of X that are covariates of treatment f, a bool array (D,)."""
         use = self.covariates.copy()
         if self.own[f] >= 0:
-            use[self.own[f]] = False
+            use &= self.block != self.block[self.own[f]]
         return use
 
     def penalty(self, shrinkage, k=0):
@@ -189,6 +195,8 @@ def make_plan(
     binary_T,
     label=False,
     covariates=None,
+    block=None,
+    domain=None,
     n_folds=5,
     n_repeats=1,
     strata=None,
@@ -209,6 +217,9 @@ def make_plan(
         Whether the outcomes are 0/1 labels.
     covariates : bool array of shape (D,), optional
         All columns unless given.
+    block : int array of shape (D,), optional
+        Each column by itself unless given.
+    domain : int array of shape (N,), optional
     n_folds, n_repeats : int
     strata : int array of shape (N,), optional
 
@@ -243,6 +254,8 @@ def make_plan(
         covariates=np.asarray(covariates),
         folds=folds,
         seeds=np.array(seeds),
+        block=np.arange(X.shape[1]) if block is None else np.asarray(block),
+        domain=np.zeros(len(X), int) if domain is None else np.asarray(domain),
         n_repeats=n_repeats,
     )
 

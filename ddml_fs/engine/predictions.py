@@ -39,6 +39,8 @@ class Predictions:
         What the networks behind the predictions tell, one per problem.
     stacking : Stacking, or None
         How several candidates were weighed, where there were several.
+    dof : float
+        Degrees of freedom of models that had seen the rows after all; 0 for cross-fitted ones.
     """
 
     m: np.ndarray
@@ -47,6 +49,7 @@ class Predictions:
     mu_1: np.ndarray | None = None
     networks: list | None = None
     stacking: Stacking | None = None
+    dof: float = 0.0
 
     @classmethod
     def empty(cls, plan, arms):
@@ -70,6 +73,10 @@ class Predictions:
     def told_by(self, networks):
         """The same predictions with what their networks tell."""
         return replace(self, networks=networks)
+
+    def with_dof(self, dof):
+        """The same predictions with the degrees of freedom that they took."""
+        return replace(self, dof=dof)
 
     def of(self, r=0, c=0, f=0):
         """Those of one split, outcome and treatment (or ``slice(None)`` for all of them).

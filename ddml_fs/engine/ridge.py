@@ -58,8 +58,19 @@ class Gram:
         """G⁻¹Aᵀt/n: ridge coefficients of centred (and weighted) targets (n, …), (D, …)."""
         return self._solve(self.A.T @ targets / self.n)
 
-    def left_out(self, A):
-        """What each column of rows A (n_new, D) leaves after a regression on all others."""
+    def left_out(self, A, block):
+        """What each column of rows A (n_new, D) leaves after a regression on all other blocks.
+
+        ``block`` (D,) numbers the columns that belong together.
+        """
+        labels, members = np.unique(block, return_inverse=True)
+        if len(labels) < len(block):
+            out = np.empty_like(A)
+            for b in range(len(labels)):
+                own = np.flatnonzero(members == b)
+                omega = self._solve(np.eye(len(block))[:, own])
+                out[:, own] = A @ np.linalg.solve(omega[own].T, omega.T).T
+            return out
         if not self.by_rows:
             eye = np.eye(A.shape[1])
             omega = cho_solve(self.factor, eye, overwrite_b=True, check_finite=False)
@@ -108,15 +119,17 @@ class Fit:
     covariates : bool array of shape (D,)
         The columns that are conditioned on; a treatment never is on itself.
     penalty : float
+    block : int array of shape (D,)
+        Columns that belong together.
     """
 
-    def __init__(self, rows, covariates, penalty):
-        self.covariates, self.penalty = covariates, penalty
+    def __init__(self, rows, covariates, penalty, block):
+        self.covariates, self.penalty, self.block = covariates, penalty, block
         self.A, self.B = rows.train[:, covariates], rows.new[:, covariates]
         self.gram = Gram(self.A, penalty)
         # Columns that are no covariates leave what a plain regression leaves.
         self.residual = rows.new - self.B @ self.gram.coefficients(rows.train)
-        self.residual[:, covariates] = self.gram.left_out(self.B)
+        self.residual[:, covariates] = self.gram.left_out(self.B, block[covariates])
 
     def linear_outcome(self, Y):
         """E[Y | covariates without column j] of the new rows, (n_new, D)."""
@@ -130,12 +143,18 @@ class Fit:
         w = p * (1 - p)
         centre = (w @ self.A) / w.sum()  # the intercept is not penalised: profile it out
         gram = Gram(self.A - centre, self.penalty, w)
-        return intercept + self._without(beta, gram.left_out(self.B - centre))
+        return intercept + self._without(
+            beta, gram.left_out(self.B - centre, self.block[self.covariates])
+        )
 
     def _without(self, beta, residual):
         """The index of the new rows, less the part of each covariate in turn."""
         index = np.repeat((self.B @ beta)[:, None], len(self.covariates), 1)
-        index[:, self.covariates] -= residual * beta
+        part = residual * beta
+        own = self.block[self.covariates]
+        if len(np.unique(own)) < len(own):  # a block goes as a whole
+            part = part @ (own[:, None] == own).astype(part.dtype)
+        index[:, self.covariates] -= part
         return index
 
 
@@ -160,12 +179,13 @@ def ridge_fits(plan, shrinkage, *, everywhere=False):
     beside = np.flatnonzero(plan.own < 0)
     table = np.column_stack([plan.X, plan.T[:, beside]]).astype(np.float64, copy=False)
     use = np.r_[plan.covariates, np.zeros(len(beside), bool)]
+    block = np.r_[plan.block, np.arange(len(beside)) + plan.block.max(initial=0) + 1]
     place = plan.own.copy()  # of the treatments in the table
     place[beside] = plan.X.shape[1] + np.arange(len(beside))
     for k, fold in enumerate(plan.folds):
         new = np.arange(len(table)) if everywhere else fold.hold
         rows = standardised(table, fold.train, new)
-        fit = Fit(rows, use, plan.penalty(shrinkage, k))
+        fit = Fit(rows, use, plan.penalty(shrinkage, k), block)
         sd = rows.sd[place]
         # A column that does not vary in training says nothing of itself: its mean is all.
         m = np.where(

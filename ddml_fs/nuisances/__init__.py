@@ -6,6 +6,7 @@ plan of problems. Names stand for the objects with their default settings.
 
 from collections.abc import Callable
 
+from ddml_fs.nuisances.additive import Additive
 from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.nuisances.closed_form import Ridge, Smooth
 from ddml_fs.nuisances.estimators import Boosting, Estimators
@@ -14,6 +15,7 @@ from ddml_fs.nuisances.network import Forest, Network, OnLatents, shrunken_netwo
 from ddml_fs.nuisances.stacked import Stacked
 
 __all__ = [
+    "Additive",
     "Boosting",
     "Estimators",
     "Forest",
@@ -36,6 +38,7 @@ NAMES: dict[str, Callable[[], Nuisance]] = {
     "gp": GaussianProcess,
     "smooth": Smooth,
     "ridge": Ridge,
+    "additive": Additive,
     "shrunken": shrunken_network,
     "shrunken_rf": lambda: Forest(network=shrunken_network()),
 }

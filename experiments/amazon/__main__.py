@@ -7,27 +7,16 @@ from typing import Annotated
 
 import pandas as pd
 import typer
-from rich import print
 
 from ddml_fs.datasets import fetch_amazon_reviews, fetch_multi_domain_sentiment
 from experiments.amazon import figures, runs, tables, wide
 from experiments.amazon.protocol import PROTOCOLS, by_domain, single_source
 from experiments.amazon.selectors import OURS
+from experiments.writing import Writer
 
 BOTH = ("logistic", "naive Bayes")
 COST = """One thread; memory is what the process took beyond what it held before, with the data
 read. CausalAnalysis: 100 words of the 400; all of them take four times as long."""
-
-
-class Writer:
-    """Puts tables into a folder, with the command that made them."""
-
-    def __init__(self, folder, command):
-        self.folder, self.command = folder, command
-
-    def __call__(self, name, title, table, notes="", digits=4):
-        tables.write(name, title, table, self.command, notes, digits, self.folder)
-        print(f"{self.folder / name}.md")
 
 
 def one_protocol(name, tasks, numbers, n_jobs, write):

@@ -1,23 +1,20 @@
 """One job a source and selector, each in a process of its own, cached: a study can be resumed."""
 
-import hashlib
 import resource
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from rich.progress import Progress
 from threadpoolctl import threadpool_limits
 
 from experiments.amazon.classifiers import choose, right_answers
 from experiments.amazon.selectors import SELECTORS, order_of, orders_of_splits
+from experiments.jobs import hash_of, python_files, run_jobs
 
 CACHE = Path(".cache/amazon")
-ROOT = Path(__file__).parents[2]
+UNHASHED = ("tables.py", "figures.py", "__main__.py", "wide.py", "cli.py")
 
 
 def peak_memory():
@@ -72,14 +69,10 @@ def run_job(task, name, numbers, path):
 
 def fingerprint(tasks, numbers):
     """A hash of the code, the data and the numbers: only the same study reads a cached job."""
-    digest = hashlib.sha1(repr(numbers).encode())
-    for folder in ("ddml_fs", "experiments/baselines/selectors", "experiments/amazon"):
-        for file in sorted((ROOT / folder).rglob("*.py")):
-            if file.name not in ("tables.py", "figures.py", "__main__.py", "wide.py", "cli.py"):
-                digest.update(file.read_bytes())
-    for task in tasks:
-        digest.update(task.source.X.tobytes() + task.source.y.tobytes())
-    return digest.hexdigest()[:10]
+    folders = ("ddml_fs", "experiments/baselines/selectors", "experiments/amazon")
+    code = [file for folder in folders for file in python_files(folder, UNHASHED)]
+    data = [array for task in tasks for array in (task.source.X, task.source.y)]
+    return hash_of(repr(numbers), *code, *data)
 
 
 def run_all(protocol, tasks, numbers, n_jobs=2, names=None):
@@ -109,19 +102,9 @@ def run_all(protocol, tasks, numbers, n_jobs=2, names=None):
         for task in tasks
         for name in names or [*SELECTORS, "all features"]
     ]
-    # A process a job, so that its peak of memory is its own; a server that has imported
-    # everything makes new ones quickly.
-    context = get_context("forkserver")
-    context.set_forkserver_preload(["experiments.amazon.runs", "experiments.amazon.figures"])
-    with (
-        ProcessPoolExecutor(n_jobs, mp_context=context, max_tasks_per_child=1) as pool,
-        Progress() as progress,
-    ):
-        bar = progress.add_task(protocol, total=len(work))
-        jobs = [pool.submit(run_job, t, name, numbers, path) for t, name, path in work]
-        for job in as_completed(jobs):
-            job.result()
-            progress.advance(bar)
+    jobs = [(task, name, numbers, path) for task, name, path in work]
+    preload = ["experiments.amazon.runs", "experiments.amazon.figures"]
+    run_jobs(run_job, jobs, n_jobs, protocol, preload, fresh=True)
     return collect(work)
 
 

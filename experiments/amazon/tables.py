@@ -170,15 +170,3 @@ def agreement(jobs, numbers):
             for k in numbers
         }
     return pd.DataFrame(lines).T
-
-
-def write(name, title, table, command, notes="", digits=4, folder=None):
-    """Write a table as CSV and Markdown, with the command and the date."""
-    folder = folder or RESULTS
-    folder.mkdir(parents=True, exist_ok=True)
-    table = table.reset_index()
-    table.to_csv(folder / f"{name}.csv", float_format=f"%.{digits}f", index=False)
-    text = table.to_markdown(floatfmt=f".{digits}f", index=False).replace(" nan ", "     ")
-    made = f"Made by `{command}` on {pd.Timestamp.today().date()}."
-    parts = [f"# {title}", notes, text, made]
-    (folder / f"{name}.md").write_text("\n\n".join(p for p in parts if p) + "\n")

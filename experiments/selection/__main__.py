@@ -2,10 +2,11 @@
 
 import typer
 
-from experiments.selection import domains
+from experiments.selection import discoveries, domains
 
 app = typer.Typer(no_args_is_help=True)
 app.command(name="domains")(domains.main)
+app.command(name="discoveries")(discoveries.main)
 
 
 @app.callback()

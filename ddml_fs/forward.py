@@ -1,0 +1,295 @@
+"""The order of the features: what each is expected to gain in a new domain, given those before it.
+
+A feature is a block of columns: itself, its bent parts, the levels of a category. Forward, the
+block with the best score is taken, and its part is taken out of the label and of all other blocks
+by ridge regression. All of it happens on sums of squares and products, one table a domain.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import stats
+
+RIDGE = 0.03  # of a column's variance; more where columns are many for the rows
+RIDGE_BY_WIDTH = 4.0
+CHANCE_BY_WIDTH = 20.0
+UNSTABLE = 0.001  # p-value of equal effects in all domains, above which they count as equal
+MOST = 1500  # columns that compete step by step; the rest follow in the order of their own gains
+TINY = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Sums of squares and products of P columns and C outcomes, of every part of the rows.
+
+    Attributes
+    ----------
+    S : array of shape (parts, P + C, P + C)
+    n : array of shape (parts,)
+        Rows.
+    own : int array of shape (P,)
+        The feature that a column belongs to, in rising order.
+    n_features : int
+        F.
+    domains : bool
+        Whether parts are domains, so that effects may differ between them, or folds of one.
+    """
+
+    S: np.ndarray
+    n: np.ndarray
+    own: np.ndarray
+    bent: np.ndarray
+    n_features: int
+    domains: bool
+
+    def without(self, part):
+        """Those of all other parts."""
+        return replace(self, S=np.delete(self.S, part, 0), n=np.delete(self.n, part))
+
+
+def products(Z, outcomes, part, own, bent, n_features, *, label, domains):
+    """Sums of squares and products of blocks of columns and of the outcomes.
+
+    Parameters
+    ----------
+    Z : array of shape (N, P)
+        Columns of all blocks; those of a feature stand side by side.
+    outcomes : array of shape (N, C)
+    part : int array of shape (N,)
+        Domain or fold of a row.
+    own : int array of shape (P,)
+    n_features : int
+    label : bool
+        Whether outcomes are 0/1. A row then counts by the variance of the label in its domain, as
+        in logistic regression: the effect on the log-odds is what may be the same in all domains,
+        and a domain with one class says nothing.
+    domains : bool
+        Whether parts are domains. Each then has intercepts of its own.
+
+    Returns
+    -------
+    products : Products
+
+    Notes
+    -----
+    The columns of a block are made orthogonal over all rows, with variance 1. What is left of a
+    block that has no variation within domains is no column.
+    """
+    group = part if domains else np.zeros(len(part), dtype=int)
+    weight = np.ones(len(Z))
+    Z, e = np.array(Z, dtype=np.float64), np.array(outcomes, dtype=np.float64)
+    scale = np.maximum(np.abs(Z).max(0), TINY)
+    Z /= scale
+    for d in np.unique(group):
+        rows = group == d
+        Z[rows] -= Z[rows].mean(0)
+        e[rows] -= e[rows].mean(0)
+        if label:
+            weight[rows] = np.sqrt((e[rows] ** 2).mean())  # of all classes together
+    mean = np.sqrt((weight**2).mean()) or 1.0
+    weight /= mean
+    Z *= weight[:, None]
+    e = np.divide(e, weight[:, None], out=np.zeros_like(e), where=weight[:, None] > TINY)
+    e /= np.maximum(np.sqrt((e**2).mean(0)), TINY)
+    features, columns, curved = [], [], []
+    for f in range(n_features):
+        at = np.flatnonzero(own == f)
+        block, kept = orthogonal(Z[:, at])
+        columns.append(block)
+        features += [f] * len(kept)
+        curved += list(bent[at[kept]])
+    table = np.hstack([*columns, e])
+    S = np.stack([table[part == d].T @ table[part == d] for d in np.unique(part)])
+    n = np.bincount(part)[np.unique(part)]
+    return Products(S, n, np.array(features), np.array(curved), n_features, domains)
+
+
+def orthogonal(block):
+    """The columns (N, k) of a block, each less what those before it explain, with mean square 1.
+
+    Columns of which nothing is left are no columns. Also returns the numbers of those kept.
+    """
+    size = np.sqrt((block**2).mean(0))
+    Q, R = np.linalg.qr(block / np.maximum(size, TINY))
+    kept = np.flatnonzero((np.abs(np.diag(R)) > 1e-3 * np.sqrt(len(block))) & (size > TINY))
+    return Q[:, kept] * np.sqrt(len(block)), kept
+
+
+def forward_order(given, *, risk_aversion=1.5):
+    """Bring the features into order.
+
+    Parameters
+    ----------
+    given : Products
+    risk_aversion : float
+        Standard deviations of a feature's gain between domains, as far as chance does not explain
+        them, that its score is lowered by.
+
+    Returns
+    -------
+    order : int array of shape (F,)
+        Best first.
+    scores : array of shape (F,)
+        The gain expected in a new domain when a feature was taken, as a share of the label's
+        variance (of the classes' variances together), less what risk aversion takes off.
+
+    Notes
+    -----
+    With U = Σ_d U_d and G = Σ_d G_d the products of a block with the label and with itself, the
+    ridge estimate b = (G + λnI)⁻¹U gains Uᵀb/n on the rows it is from, and 2/n less for each column
+    on others. How its effect differs between domains is judged along the block's own curve Zb: in
+    domain d it has the size θ_d, with mean θ and variance τ² between domains. A new domain's gain
+    has the standard deviation 2τ/θ of the gain, and the error of the mean takes off τ²/m.
+
+    Where columns are many for the rows, most gains are no more than chance. Then the next feature
+    is one that goes little with those taken: up to 20 F/n times the size of a chance gain.
+    """
+    F, N = given.n_features, given.n.sum()
+    active = given
+    first = np.arange(F)
+    if len(given.own) > MOST:
+        _, alone = gains(active, ridge_of(F, N), risk_aversion)
+        ranked = np.argsort(-alone, kind="stable")
+        room = np.cumsum(np.bincount(given.own, minlength=F)[ranked]) <= MOST
+        first, rest = np.sort(ranked[room]), ranked[~room]
+        active = subset(given, first)
+    scores = np.zeros(F)
+    order, taken = steps(active, F, N, risk_aversion)
+    scores[first[order]] = taken
+    order = first[order]
+    if len(order) < F:
+        scores[rest] = np.minimum(alone[rest], taken.min(initial=0.0))
+        order = np.r_[order, rest]
+    return order, scores
+
+
+def ridge_of(F, N):
+    """λ for F features and N rows."""
+    return RIDGE + RIDGE_BY_WIDTH * F / N
+
+
+def subset(given, features):
+    """The products of some features alone."""
+    use = np.isin(given.own, features)
+    number = np.full(given.n_features, -1)
+    number[features] = np.arange(len(features))
+    keep = np.r_[np.flatnonzero(use), np.arange(len(given.own), given.S.shape[1])]
+    S = given.S[:, keep[:, None], keep]
+    own, bent = number[given.own[use]], given.bent[use]
+    return replace(given, S=S, own=own, bent=bent, n_features=len(features))
+
+
+def steps(given, F, N, risk_aversion):
+    """Take one feature after another; order and scores at the time of taking."""
+    ridge, S = ridge_of(F, N), given.S
+    shared = redundancy(given)
+    current, left = given, np.arange(given.n_features)
+    like_taken = np.zeros(given.n_features)
+    order = np.empty(given.n_features, dtype=np.intp)
+    taken = np.empty(given.n_features)
+    for i in range(given.n_features):
+        _, score = gains(current, ridge, risk_aversion)
+        if i:
+            like = like_taken[left]
+            score = score - CHANCE_BY_WIDTH * F / N**2 * like / max(like.mean(), TINY)
+        best = int(np.argmax(score))
+        order[i], taken[i] = left[best], score[best]
+        like_taken += shared[left[best]]
+        block = current.own == best
+        S = take_out(S, np.flatnonzero(block), ridge * N)
+        own, bent = current.own[~block], current.bent[~block]
+        own = own - (own > best)
+        current = replace(current, S=S, own=own, bent=bent, n_features=len(left) - 1)
+        left = np.delete(left, best)
+    return order, taken
+
+
+def redundancy(given):
+    """Mean squared correlation of the columns of two features, (F, F)."""
+    P, F = len(given.own), given.n_features
+    total = given.S[:, :P, :P].sum(0)
+    size = np.maximum(np.diag(total), TINY)
+    squared = total**2 / size[:, None] / size
+    member = (given.own[:, None] == np.arange(F)).astype(float)
+    member /= np.maximum(member.sum(0), 1)
+    return member.T @ squared @ member
+
+
+def take_out(S, block, penalty):
+    """Products (parts, P, P) of what is left of all other columns after a regression on a block."""
+    keep = np.delete(np.arange(S.shape[1]), block)
+    if not len(block):
+        return S
+    total = S[:, block].sum(0)
+    A = np.linalg.solve(total[:, block] + penalty * np.eye(len(block)), total[:, keep])
+    B, own = S[:, block][:, :, keep], S[:, block][:, :, block]
+    half = A.T @ (B - 0.5 * own @ A)
+    out = S[:, keep[:, None], keep]
+    out -= half
+    out -= half.transpose(0, 2, 1)
+    return out
+
+
+def gains(given, ridge, risk_aversion):
+    """Expected gain of every feature in a new domain, and the same less risk, each (F,)."""
+    F, P, N = given.n_features, len(given.own), given.n.sum()
+    m = len(given.n)
+    gain, score = np.full(F, -np.inf), np.full(F, -np.inf)
+    size = np.bincount(given.own, minlength=F)
+    start = np.r_[0, np.cumsum(size)]
+    rest = given.S[:, P:, P:].sum(0)
+    noise = np.diag(rest) / N  # of the outcomes, given those taken
+    straight = np.bincount(given.own[~given.bent], minlength=F)
+    for k, features in blocks_by_size(size, straight):
+        at = start[features][:, None] + np.arange(k)
+        G_d = given.S[:, at[:, :, None], at[:, None]]  # (m, f, k, k)
+        U_d = given.S[:, at, P:]  # (m, f, k, C)
+        G, U = G_d.sum(0), U_d.sum(0)
+        b = np.linalg.solve(G + ridge * N * np.eye(k), U)  # (f, k, C)
+        own = ((U * b).sum(1) - 2 * k * noise) / N  # (f, C)
+        gain[features] = np.maximum(gain[features], own.mean(-1))
+        if given.domains and m > 1:
+            I_d = np.einsum("fkc,mfkl,flc->mfc", b, G_d, b)
+            size_d = np.einsum("fkc,mfkc->mfc", b, U_d)
+            own = own - risk(size_d, I_d, noise, N, m, risk_aversion)
+        score[features] = np.maximum(score[features], own.mean(-1))
+    nothing = size == 0
+    gain[nothing] = score[nothing] = -2.0  # after all others
+    return gain, score
+
+
+def blocks_by_size(size, straight):
+    """Blocks of each size, whole and without their bent columns, which come last.
+
+    A bent effect must be worth its columns: a feature counts by the better of the two.
+    """
+    for k in np.unique(size[size > 0]):
+        yield k, np.flatnonzero(size == k)
+    for k in np.unique(straight[(straight > 0) & (straight < size)]):
+        yield k, np.flatnonzero((straight == k) & (straight < size))
+
+
+def risk(U, I, noise, N, m, aversion):
+    """What the spread of an effect between domains takes off its gain, (f, C).
+
+    Parameters
+    ----------
+    U, I : arrays of shape (m, f, C)
+        Products of a block's curve with the outcome and with itself.
+    noise : array of shape (C,)
+    N, m : int
+        Rows and domains.
+    aversion : float
+    """
+    total = np.maximum(I.sum(0), TINY)
+    known = 1e-6 * total / m < I
+    theta = U.sum(0) / total
+    theta_d = np.divide(U, I, out=np.broadcast_to(theta, U.shape).copy(), where=known)
+    Q = (I * (theta_d - theta) ** 2).sum(0) / np.maximum(noise, TINY)
+    df = np.maximum(known.sum(0) - 1, 0)
+    spread = np.maximum(total - (I**2).sum(0) / total, TINY) / np.maximum(noise, TINY)
+    chance = np.where(df > 0, stats.chi2.isf(UNSTABLE, np.maximum(df, 1)), np.inf)
+    tau2 = np.where(chance < Q, (Q - chance) / spread, 0.0)
+    relative = tau2 / np.maximum(theta**2, TINY)  # of the effect
+    gain = U.sum(0) * theta / N
+    return gain * (relative / m + aversion * np.sqrt(relative))

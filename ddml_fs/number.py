@@ -1,0 +1,255 @@
+"""How many features to keep: the fewest with which models do no worse where they have not been."""
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from scipy import stats
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ddml_fs.validation import check_integer, check_number, check_option
+
+GROWTH = 1.15  # from one candidate number of features to the next
+DOUBT = 0.15  # chance of calling a number better than it is
+MARGIN = 0.003  # of the loss: 0.3 points of the area under the ROC curve
+FEW_ROWS = 10.0  # rows of the rarer class that give a part half its full weight
+
+
+def check_number_to_select(n):
+    """Refuse what is neither a number, nor a share, nor a rule."""
+    if isinstance(n, str):
+        check_option(n, "n_features_to_select", ("auto", "fdr"))
+    elif isinstance(n, float):
+        check_number(n, "n_features_to_select", 1e-12, 1.0)
+    else:
+        check_integer(n, "n_features_to_select", 1)
+
+
+def number_to_select(n, n_features):
+    """A number or a share of the features as a number.
+
+    Examples
+    --------
+    >>> number_to_select(0.25, 12)
+    3
+    """
+    if isinstance(n, float):
+        return max(1, round(n * n_features))
+    if n > n_features:
+        raise ValueError(
+            f"n_features_to_select must be at most the number of features ({n_features}), got {n}."
+        )
+    return n
+
+
+def candidate_numbers(n_features):
+    """Numbers of features to try: all small ones, then a geometric series up to all of them.
+
+    Examples
+    --------
+    >>> candidate_numbers(30)
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 21, 24, 28, 30]
+    """
+    numbers = [1]
+    while numbers[-1] < n_features:
+        numbers.append(min(n_features, max(numbers[-1] + 1, round(numbers[-1] * GROWTH))))
+    return numbers
+
+
+def default_downstream(label):
+    """Logistic regression for labels and ridge regression for numbers, on scaled features."""
+    model = LogisticRegression(max_iter=1000) if label else Ridge()
+    return make_pipeline(StandardScaler(), model)
+
+
+def loss_of(model, X, y):
+    """What a fitted model loses on rows of a domain, whatever the domain's base rate.
+
+    1 − the area under the ROC curve, the mean of all classes against the rest; the share of wrong
+    answers of a classifier without chances; for numbers 1 − R², with an intercept for the domain.
+
+    Returns
+    -------
+    loss : float
+    influence : array of shape (n,)
+        Of each row, summing to 0: the squares of differences between two models sum to the
+        variance of the difference of their losses.
+    """
+    n = len(y)
+    if not is_classifier(model):
+        rest = y - model.predict(X)
+        each = (rest - rest.mean()) ** 2 / max(y.var(), 1e-12)
+        return each.mean(), (each - each.mean()) / n
+    if not hasattr(model, "predict_proba") and not hasattr(model, "decision_function"):
+        wrong = (model.predict(X) != y).astype(float)
+        return wrong.mean(), (wrong - wrong.mean()) / n
+    method = "predict_proba" if hasattr(model, "predict_proba") else "decision_function"
+    scores = getattr(model, method)(X)
+    if scores.ndim == 1:
+        scores = np.column_stack([-scores, scores])
+    classes = [c for c in range(len(model.classes_)) if 0 < (y == model.classes_[c]).mean() < 1]
+    if len(model.classes_) == 2:
+        classes = classes[-1:]
+    areas = [area(scores[:, c], y == model.classes_[c]) for c in classes]
+    return 1 - np.mean([a for a, _ in areas]), -np.mean([i for _, i in areas], 0)
+
+
+def area(score, positive):
+    """The area under the ROC curve, and the influence of each row on it (DeLong et al., 1988).
+
+    Examples
+    --------
+    >>> found, influence = area(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 1, 0, 1]) == 1)
+    >>> float(found), influence.tolist()
+    (0.75, [0.125, -0.125, -0.125, 0.125])
+    """
+    ranks = stats.rankdata(score)
+    n1, n0 = positive.sum(), (~positive).sum()
+    share = np.empty(len(score))  # of the other class that a row is on the right side of
+    share[positive] = (ranks[positive] - stats.rankdata(score[positive])) / n0
+    share[~positive] = 1 - (ranks[~positive] - stats.rankdata(score[~positive])) / n1
+    found = share[positive].mean()
+    return found, (share - found) / np.where(positive, n1, n0)
+
+
+def weight_of(y, label):
+    """What a left-out part says: little where it has few rows of the rarer classes, or one."""
+    if not label:
+        return len(y) / (len(y) + FEW_ROWS)
+    counts = np.unique(y, return_counts=True)[1]
+    if len(counts) < 2:
+        return 0.0
+    rows = 1 / np.sum(1 / counts)
+    return rows / (rows + FEW_ROWS)
+
+
+def choose_features(result, ranker, downstream, n_jobs=None):
+    """How many of the distinct features of a sweep to keep.
+
+    Parameters
+    ----------
+    result : SweepResult
+    ranker : Ranker
+    downstream : estimator, list of estimators, or None
+    n_jobs : int, optional
+
+    Returns
+    -------
+    number : int
+        At least as many as are expected to gain: these are not dropped for a lucky few.
+    curve : DataFrame
+        Mean loss by number of features.
+    """
+    target = result.target
+    if downstream is None:
+        downstream = default_downstream(target.classes is not None)
+    models = list(downstream) if isinstance(downstream, list | tuple) else [downstream]
+    y = target.y if target.classes is None else target.classes[target.y]
+    number, numbers, losses = choose_number(result.features.X, y, ranker.splits(), models, n_jobs)
+    if ranker.ranking == "gain":
+        number = max(number, int((ranker.order()[1] > 0).sum()))
+    mean = losses.mean(0) if len(losses) else np.full(len(numbers), np.nan)
+    return number, pd.DataFrame({"n_features": numbers, "loss": mean})
+
+
+def choose_number(X, y, splits, downstream, n_jobs=None):
+    """The fewest features that do as well as the best number, and all of them when in doubt.
+
+    The reference is the number with the least mean loss over the parts that are left out if a
+    paired t-test at :data:`DOUBT` finds it better than all features, else all features. Taken is
+    the least number that such a test finds worse than the reference by less than :data:`MARGIN`.
+
+    Parameters
+    ----------
+    X : array of shape (N, Q)
+    y : array of shape (N,)
+    splits : list of triples
+        Training rows, test rows, and the columns of X of every feature, best first: the order
+        that the training rows give.
+    downstream : list of estimators
+    n_jobs : int, optional
+
+    Returns
+    -------
+    number : int
+    numbers : list of int
+        Those tried.
+    losses : array of shape (splits, numbers)
+        Means over the models.
+    """
+    numbers = candidate_numbers(min(len(order) for _, _, order in splits))
+    label = is_classifier(downstream[0])
+    weight = np.array([weight_of(y[test], label) for _, test, _ in splits])
+    used = [s for s, w in zip(splits, weight, strict=True) if w > 0]
+    weight = weight[weight > 0]
+    if not used:
+        return numbers[-1], numbers, np.zeros((0, len(numbers)))
+
+    def losses_of(model, train, test, order, k):
+        columns = np.concatenate(order[:k])
+        fitted = clone(model).fit(X[np.ix_(train, columns)], y[train])
+        return loss_of(fitted, X[np.ix_(test, columns)], y[test])
+
+    work = (
+        delayed(losses_of)(model, train, test, order, k)
+        for model in downstream
+        for train, test, order in used
+        for k in numbers
+    )
+    results = Parallel(n_jobs=n_jobs)(work)
+    shape = (len(downstream), len(used), len(numbers))
+    losses = np.reshape([loss for loss, _ in results], shape).mean(0)
+    influence = []  # of the rows of each split, the mean of the models
+    for i in range(len(used)):
+        parts = [
+            np.stack([results[np.ravel_multi_index((j, i, k), shape)][1] for k in range(shape[2])])
+            for j in range(shape[0])
+        ]
+        influence.append(np.mean(parts, 0))
+    return numbers[as_good(losses, weight, influence)], numbers, losses
+
+
+def as_good(losses, weight, influence, margin=MARGIN):
+    """The first number that is as good as the best, or the last: all features.
+
+    Differences between parts may be small by chance where there are few parts, so that the error
+    of a mean difference is never taken for less than the rows of the parts make it.
+
+    Parameters
+    ----------
+    losses : array of shape (splits, numbers)
+    weight : array of shape (splits,)
+    influence : list of arrays of shape (numbers, n_rows)
+        Of the rows of each split on its losses.
+    margin : float
+
+    Examples
+    --------
+    >>> losses = np.array([[0.4, 0.201, 0.2, 0.2], [0.4, 0.2, 0.2, 0.2], [0.4, 0.2, 0.201, 0.2]])
+    >>> as_good(losses, np.ones(3), [np.zeros((4, 9))] * 3, margin=0.01)
+    1
+    """
+    weight = weight / weight.sum()
+    df = max(1 / (weight**2).sum() - 1, 1)
+
+    def against(reference):
+        difference = losses - losses[:, [reference]]
+        mean = weight @ difference
+        within = [((rows - rows[reference]) ** 2).sum(1) for rows in influence]
+        within = weight**2 @ np.array(within)
+        if len(losses) == 1:
+            return mean, stats.norm.isf(DOUBT) * np.sqrt(within)
+        # Of a weighted mean of independent differences.
+        rest = ((weight[:, None] * (difference - mean)) ** 2).sum(0)
+        between = rest / (1 - (weight**2).sum())
+        reach = stats.t.isf(DOUBT, df) * np.sqrt(between)
+        return mean, np.maximum(reach, stats.norm.isf(DOUBT) * np.sqrt(within))
+
+    last = losses.shape[1] - 1
+    mean, reach = against(last)
+    best = int(np.argmin(mean))
+    reference = best if mean[best] + reach[best] < 0 else last
+    mean, reach = against(reference)
+    return int(np.argmax(mean + reach <= margin))

@@ -1,0 +1,131 @@
+"""What users hand over as X, checked: arrays, sparse matrices, and DataFrames of any kind."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import issparse
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
+
+FEWEST_ROWS = 8
+COPY = 0.99  # correlation with the outcome from which a column is taken for the outcome itself
+
+
+def is_mixed(X):
+    """Whether X is a DataFrame with columns that are not plain numbers."""
+    if not isinstance(X, pd.DataFrame):
+        return False
+    plain = [pd.api.types.is_numeric_dtype(t) and isinstance(t, np.dtype) for t in X.dtypes]
+    return not all(plain)
+
+
+def read_table(estimator, X, y):
+    """Check X and y, and remember the names of X's columns on the estimator.
+
+    Returns
+    -------
+    X : array of shape (N, D), or DataFrame where it has text, categories or missing values
+    y : array of shape (N,)
+    """
+    options: dict = {
+        "dtype": np.float64,
+        "ensure_min_samples": FEWEST_ROWS,
+        "ensure_all_finite": "allow-nan",
+    }
+    if not is_mixed(X):
+        X, y = validate_data(
+            estimator, X, y, multi_output=False, accept_sparse=("csr", "csc"), **options
+        )
+        return X.toarray() if issparse(X) else X, y
+    validate_data(estimator, X, skip_check_array=True)
+    if len(X) < FEWEST_ROWS or not X.shape[1]:
+        check_array(np.empty(X.shape), **options)  # says what is missing
+    _, y = check_X_y(np.zeros((len(X), 1)), y, estimator=estimator)
+    return X.reset_index(drop=True), y
+
+
+def read_new_table(estimator, X):
+    """X of new rows, with the columns of those that the estimator was fitted on."""
+    if is_mixed(X):
+        validate_data(estimator, X, reset=False, skip_check_array=True)
+        return X.reset_index(drop=True)
+    options = {"accept_sparse": ("csr", "csc"), "ensure_all_finite": "allow-nan"}
+    X = validate_data(estimator, X, reset=False, dtype=np.float64, **options)
+    return X.toarray() if issparse(X) else X
+
+
+def column_names(estimator):
+    """Names of the columns of X."""
+    return list(
+        getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(estimator.n_features_in_)])
+    )
+
+
+def warn_of_copies(features, target, names):
+    """Name columns that are the outcome itself, or nearly."""
+    Z = (features.Z - features.Z.mean(0)) / features.unit
+    for outcome in target.outcomes:
+        e = (outcome - outcome.mean()) / max(outcome.std(), 1e-12)
+        near = np.flatnonzero(np.abs(Z.T @ e) > COPY * len(e))
+        if len(near):
+            which = [names[features.first[f]] for f in np.unique(features.own[near])]
+            warnings.warn(
+                f"{', '.join(map(repr, which))} is the outcome itself, or nearly; leave it out "
+                "unless it is known before the outcome.",
+                UserWarning,
+                stacklevel=4,
+            )
+            return
+
+
+class TableSelector(SelectorMixin):
+    """What a selector does with the tables that it was fitted on: ``_encoding_`` says how."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @property
+    def encoding_(self) -> pd.DataFrame:
+        """How each column of X was read: one row a column, in words."""
+        check_is_fitted(self)
+        readers = self._encoding_.readers
+        names = np.array(self._encoding_.names)[self._encoding_.feature]
+        rows = {"feature": names, "read as": [r.note or r.kind for r in readers]}
+        return pd.DataFrame(rows, index=pd.Index([r.name for r in readers], name="column"))
+
+    def encode(self, X: Any) -> np.ndarray:
+        """A table as the numbers that it was read as: categories as indicators, and so on.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        numbers : array of shape (n_samples, n_columns)
+        """
+        check_is_fitted(self)
+        return self._encoding_.read(read_new_table(self, X))
+
+    def transform(self, X: Any) -> Any:
+        """Keep the selected columns of X, which may hold text and missing values as at ``fit``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X : of the same kind, shape (n_samples, n_selected)
+        """
+        check_is_fitted(self)
+        if is_mixed(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return X.loc[:, self.get_support()]
+        return super().transform(X)

@@ -1,0 +1,75 @@
+"""``python -m experiments.shifts``: every table and figure of the study."""
+
+import os
+import warnings
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pandas as pd
+import typer
+
+from experiments.shifts import figures, runs, tables
+from experiments.shifts.selectors import DEFAULT, OURS, RIVALS
+from experiments.shifts.tasks import N_TEST, N_TRAIN, all_tasks
+from experiments.writing import Writer
+
+RESULTS = Path(__file__).parent / "results"
+QUICK = {"n_train": 500, "n_test": 1000, "n_targets": 1, "n_columns": 16}
+PROTOCOL = (
+    "Every domain in turn is the target; all others are the source, at most {n_train} rows of them "
+    "for learning and {n_test} of the target for the scores. Everything is chosen on the source."
+)
+SMALL = "A look, not a study: the first {n_columns} columns, and the first domain as the target."
+POINTS = "Points of AUC above (or below) the same classifier on all columns."
+INTERVALS = "95 % intervals by a bootstrap over the domains of each table."
+COST = "One thread. The rows of auto hold the order too."
+
+
+def write_all(rows, costs, protocol, write):
+    """Every table and the figure."""
+    for measure, words in tables.MEASURES.items():
+        title = f"{words} on the unseen domain: mean over the domains, and the worst"
+        write(measure, title, tables.by_table(rows, measure), protocol)
+    notes = f"{protocol} {POINTS}"
+    write("summary", "Mean over the tables, by selector", tables.summary(rows), notes, digits=2)
+    title = "Mean of both classifiers and three shares, by table"
+    write("summary_by_table", title, tables.by_table_means(rows), notes, digits=2)
+    title = "The number of columns chosen on the source"
+    write("auto", title, tables.auto(rows), notes, digits=2)
+    compared = [tables.differences(rows, DEFAULT, RIVALS)]
+    for name in OURS:
+        if name != DEFAULT:
+            means = tables.differences(rows, name, RIVALS)
+            compared.append(means.xs("mean", level="column", drop_level=False))
+    title = "Ours less each rival, in points of AUC"
+    write("differences", title, pd.concat(compared), f"{protocol} {INTERVALS}", digits=2)
+    title = "Classifiers on all columns, on the unseen domain"
+    write("classifiers", title, tables.classifiers(rows), protocol)
+    write("cost", "Seconds of a selection, by table", tables.cost(costs), COST, digits=2)
+    figures.curves(rows, write.folder)
+
+
+def main(
+    quick: Annotated[bool, typer.Option(help="A small version of all of it, in minutes.")] = False,
+    n_jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 2,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results.")] = None,
+    part: Annotated[
+        Literal["all", "ours", "rivals"],
+        typer.Option(help="Selectors to run; with a part, the summary is printed and no more."),
+    ] = "all",
+):
+    """Make every table and figure of the study. Jobs that are done are not done again."""
+    warnings.simplefilter("ignore")  # of rivals on rare levels, by the thousand
+    os.environ["PYTHONWARNINGS"] = "ignore"
+    sizes = QUICK if quick else {"n_train": N_TRAIN, "n_test": N_TEST}
+    rows, costs = runs.run_all(all_tasks(**sizes), n_jobs, runs.PARTS[part], quick)
+    if part == "all":
+        out = out or (Path("results_quick") if quick else RESULTS)
+        write = Writer(out, "python -m experiments.shifts" + (" --quick" if quick else ""))
+        protocol = " ".join([PROTOCOL, SMALL] if quick else [PROTOCOL]).format(**sizes)
+        write_all(rows, costs, protocol, write)
+    print(tables.summary(rows).round(2).to_string(line_width=200))
+
+
+if __name__ == "__main__":
+    typer.run(main)
