@@ -110,7 +110,7 @@ def demo_selection(seed):
     console.print("The best five, and the best one that was not selected:")
     ranked = selector.effects_.sort_values("rank")
     shown = pd.concat([ranked.head(5), ranked[~ranked["selected"]].head(1)])
-    columns = ["effect", "stderr", "qvalue", "sign_agreement", "I2", "invariance", "rank"]
+    columns = ["effect", "stderr", "qvalue", "sign_agreement", "instability", "score", "rank"]
     console.print(shown[columns].round(3).to_string())
 
 
@@ -155,10 +155,14 @@ def select(
     domain: Annotated[str, typer.Option(help="Column of the domain, where there is one.")] = "",
     n_features: Annotated[str, typer.Option(help="A number, a share, auto or fdr.")] = "auto",
     nuisance: Annotated[
-        str, typer.Option(help="shrunken, shrunken_rf, ridge, or a name of `effect`.")
-    ] = "shrunken",
+        str,
+        typer.Option(help="auto, additive, ridge, shrunken, shrunken_rf, or a name of `effect`."),
+    ] = "auto",
+    ranking: Annotated[str, typer.Option(help="gain, effect, tstat or stability.")] = "gain",
     output: Annotated[Path | None, typer.Option(help="Write all effects to this CSV file.")] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="Folder for finished shards.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder for finished shards of networks.")
+    ] = None,
     n_jobs: Annotated[int, typer.Option(help="Workers; -1 is one per core.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
 ):
@@ -178,6 +182,7 @@ def select(
     selector = CausalFeatureSelector(
         number,
         nuisance=nuisance,
+        ranking=ranking,
         checkpoint=checkpoint,
         n_jobs=n_jobs,
         random_state=seed,
@@ -190,7 +195,7 @@ def select(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     chosen = effects[effects["selected"]]
-    columns = ["effect", "stderr", "pvalue", "qvalue", "sign_agreement", "I2", "score"]
+    columns = ["effect", "stderr", "pvalue", "qvalue", "sign_agreement", "instability", "score"]
     console.print(f"{len(chosen)} of {len(effects)} features selected")
     console.print(chosen[columns].to_string(float_format="{:.3g}".format))
     if output is not None:

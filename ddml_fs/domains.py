@@ -46,14 +46,20 @@ class Evidence:
     df: np.ndarray
 
     def without(self, part, number):
-        """The evidence from all other domains (``part="domain"``) or folds (``part="fold"``)."""
+        """The evidence from all other domains (``part="domain"``) or folds (``part="fold"``).
+
+        The test is then that of the pooled effect.
+        """
         other = getattr(self, part) != number
+        U, I = self.U[other], self.I[other]
         return replace(
             self,
-            U=self.U[other],
-            I=self.I[other],
+            U=U,
+            I=I,
             domain=self.domain[other],
             fold=self.fold[other],
+            chi2=U.sum(0) ** 2 / np.maximum(I.sum(0), TINY),
+            df=np.minimum(self.df, 1),
         )
 
     def by_domain(self):
@@ -153,7 +159,7 @@ def collect(score, v, e, g, *, Z, own, straight, tested, domain, fold, dof=0.0):
     counts all columns. Of a column that the others explain all but :data:`COLLINEAR` of, nothing
     is known.
     """
-    if domain.max() > 0:
+    if domain.max() > 0 and dof == 0:  # nuisances that saw the rows have the intercepts already
         v, e, g = own_intercepts(score, v, e, g, domain)
     N, F = len(v), e.shape[1]
     dispersion = np.broadcast_to(score.dispersion(e), F)

@@ -42,7 +42,7 @@ class Reader:
         """The column as numbers, (N, k)."""
         if self.kind == "category":
             text = texts_of(column)
-            return np.column_stack([text == level for level in self.levels]).astype(np.float64)
+            return (text[:, None] == np.array(self.levels, dtype=object)).astype(np.float64)
         values = numbers_of(column, self.kind)
         missing = np.isnan(values)
         values = np.where(missing, self.fill, values)
@@ -94,9 +94,9 @@ def reader_of(column):
         return Reader(name, "category", levels, note=note)
     values = numbers_of(column, kind)
     missing = int(np.isnan(values).sum())
-    if not missing:
-        return Reader(name, kind, note=what)
     fill = float(np.nanmedian(values)) if missing < len(values) else 0.0
+    if not missing:
+        return Reader(name, kind, fill=fill, note=what)
     indicator = missing > MISSING * len(values)
     note = f"{what}; {missing} missing: the median" + (", and an indicator" if indicator else "")
     return Reader(name, kind, fill=fill, indicator=indicator, note=note)
@@ -128,7 +128,9 @@ class Encoding:
         else:
             missing = np.isnan(X).sum(0) if np.isnan(X).any() else np.zeros(X.shape[1], int)
             readers = [
-                reader_of(pd.Series(X[:, j], name=name)) if k else Reader(name, "number")
+                reader_of(pd.Series(X[:, j], name=name))
+                if k
+                else Reader(name, "number", fill=float(np.median(X[:, j])))
                 for j, (name, k) in enumerate(zip(names, missing, strict=True))
             ]
         if groups is None:

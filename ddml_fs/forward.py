@@ -29,6 +29,8 @@ class Products:
         Rows.
     own : int array of shape (P,)
         The feature that a column belongs to, in rising order.
+    bent : bool array of shape (P,)
+        Columns that bend a feature's effect; they come last in its block.
     n_features : int
         F.
     domains : bool
@@ -58,6 +60,7 @@ def products(Z, outcomes, part, own, bent, n_features, *, label, domains):
     part : int array of shape (N,)
         Domain or fold of a row.
     own : int array of shape (P,)
+    bent : bool array of shape (P,)
     n_features : int
     label : bool
         Whether outcomes are 0/1. A row then counts by the variance of the label in its domain, as
@@ -122,8 +125,7 @@ def forward_order(given, *, risk_aversion=1.5):
     ----------
     given : Products
     risk_aversion : float
-        Standard deviations of a feature's gain between domains, as far as chance does not explain
-        them, that its score is lowered by.
+        A score is lowered by so many times τ/θ of the gain, see Notes.
 
     Returns
     -------
@@ -138,8 +140,9 @@ def forward_order(given, *, risk_aversion=1.5):
     With U = Σ_d U_d and G = Σ_d G_d the products of a block with the label and with itself, the
     ridge estimate b = (G + λnI)⁻¹U gains Uᵀb/n on the rows it is from, and 2/n less for each column
     on others. How its effect differs between domains is judged along the block's own curve Zb: in
-    domain d it has the size θ_d, with mean θ and variance τ² between domains. A new domain's gain
-    has the standard deviation 2τ/θ of the gain, and the error of the mean takes off τ²/m.
+    domain d it has the size θ_d, with mean θ and variance τ² between domains. In a new domain the
+    gain has a standard deviation of 2τ/θ of itself, and not to know the mean of all domains better
+    than m of them tell takes off τ²/(mθ²).
 
     Where columns are many for the rows, most gains are no more than chance. Then the next feature
     is one that goes little with those taken: up to 20 F/n times the size of a chance gain.

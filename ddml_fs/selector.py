@@ -60,7 +60,7 @@ class CausalFeatureSelector(TableSelector, BaseEstimator):
         the chance that a new domain's effect has the same sign. A callable takes ``effects_`` and
         returns scores.
     risk_aversion : float, default=1.5
-        How many standard deviations of its gain between domains a feature's score is lowered by.
+        How much a gain that differs between domains lowers a feature's score; 0: not at all.
     dose : {"auto", "linear", "spline"}, default="auto"
         Whether the effect of a number is tested as a line or as a curve; "auto": as a curve where
         that lowers the held-out loss.

@@ -69,14 +69,13 @@ def test_estimators_of_scikit_learn():
     assert_near(model.fit(data.X, data.y, treatment=data.treatment), data.theta)
 
 
-@pytest.mark.parametrize("nuisance", ["ridge", "shrunken"])
+@pytest.mark.parametrize("nuisance", ["auto", "ridge", "shrunken"])
 def test_selector(domain_data, nuisance):
     data = domain_data
     selector = CausalFeatureSelector(4, nuisance=nuisance, random_state=0)
     selector.fit(data.X, data.y, sample_domain=data.sample_domain)
     np.testing.assert_array_equal(selector.get_support(), data.causal)
     effects = selector.effects_
-    # The score takes one step from zero, so that large effects come out too small.
     assert (np.sign(effects["effect"][data.causal]) == np.sign(data.theta[data.causal])).all()
     noise = data.roles == "noise"
     assert (effects["effect"][noise].abs() < 5 * effects["stderr"][noise]).all()

@@ -63,7 +63,9 @@ def test_loss_of_three_classes():
     assert loss == pytest.approx(1 - roc_auc_score(y[100:], chances, multi_class="ovr"))
     assert influence.sum() == pytest.approx(0, abs=1e-12)
     some = 100 + np.flatnonzero(y[100:] != "middle")
-    areas = [roc_auc_score(y[some] == c, chances[some - 100, k]) for k, c in ((0, "low"), (2, "up"))]
+    areas = [
+        roc_auc_score(y[some] == c, chances[some - 100, k]) for k, c in ((0, "low"), (2, "up"))
+    ]
     assert loss_of(model, X[some], y[some])[0] == pytest.approx(1 - np.mean(areas))
 
 

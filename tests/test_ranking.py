@@ -1,188 +1,150 @@
-"""Orders, numbers of features, tables, adjusted p-values and inputs, against slow twins."""
+"""Scores, tables, adjusted p-values and inputs, against slow twins."""
 
+from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.model_selection import KFold
 
 from ddml_fs import inference
-from ddml_fs.domains import Evidence
+from ddml_fs.domains import Evidence, across_domains
 from ddml_fs.effects_table import effects_table, spread_to_copies
-from ddml_fs.encoding import read_columns, read_domains, read_target
+from ddml_fs.encoding import read_domains, read_target
 from ddml_fs.engine.network import Sizes
 from ddml_fs.engine.plan import make_plan, make_shards
-from ddml_fs.ranking import (
-    candidate_numbers,
-    choose_number,
-    default_downstream,
-    feature_scores,
-    greedy_order,
-)
+from ddml_fs.engine.resources import Resources
+from ddml_fs.features import read_features
+from ddml_fs.forward import forward_order
+from ddml_fs.nuisances import Additive
+from ddml_fs.ranking import Ranker, feature_scores
 from ddml_fs.scores import Logistic
-
-
-def slow_greedy(scores, X, beta):
-    """mRMR with every correlation computed afresh at every step."""
-    taken, left = [], list(range(len(scores)))
-    while left:
-        values = []
-        for j in left:
-            shared = [np.corrcoef(X[:, j], X[:, k])[0, 1] ** 2 for k in taken]
-            values.append(scores[j] ** 2 - beta * (np.mean(shared) if taken else 0.0))
-        taken.append(left.pop(int(np.argmax(values))))
-    return taken
-
-
-@pytest.mark.parametrize("beta", [0.3, 1.0])
-def test_greedy_order_equals_twin(beta):
-    rng = np.random.RandomState(0)
-    X = rng.standard_normal((100, 15)) @ rng.standard_normal((15, 15)) + 5
-    scores = rng.uniform(0, 1, 15)
-    order = greedy_order(scores, X, beta)
-    assert order.tolist() == slow_greedy(scores, X, beta)
-    assert order.tolist() != np.argsort(-scores).tolist()
-
-
-def test_greedy_order_without_redundancy_is_a_sort():
-    scores = np.array([0.2, 0.9, 0.2, -0.5])
-    assert greedy_order(scores, np.ones((5, 4)), 0.0).tolist() == [1, 0, 2, 3]
-
-
-def test_greedy_order_takes_a_constant_column():
-    """It shares nothing with others: its value is its score alone."""
-    rng = np.random.RandomState(0)
-    x = rng.standard_normal(50)
-    X = np.column_stack([x, np.full(50, 7.0), x + 0.01 * rng.standard_normal(50)])
-    assert greedy_order(np.array([0.9, 0.1, 0.8]), X, 1.0).tolist() == [0, 1, 2]
-
-
-def four_of_twenty(kind):
-    """Columns 0 to 3 matter alike; the orders of five splits put them first."""
-    rng = np.random.RandomState(0)
-    X = rng.standard_normal((1000, 20))
-    index = 1.5 * X[:, :4].sum(1)
-    y = index + rng.standard_normal(1000) if kind == "number" else rng.binomial(1, expit(index))
-    splits = [
-        (train, test, np.r_[rng.permutation(4), 4 + rng.permutation(16)])
-        for train, test in KFold(5).split(X)
-    ]
-    return X, y, splits
-
-
-@pytest.mark.parametrize("kind", ["label", "number"])
-def test_choose_number_finds_four(kind):
-    X, y, splits = four_of_twenty(kind)
-    number, numbers, losses = choose_number(X, y, splits, default_downstream(kind == "label"))
-    assert number == 4
-    assert numbers == candidate_numbers(20)
-    assert losses.shape == (5, len(numbers))
-    gains = -np.diff(losses.mean(0))
-    assert (gains[:3] > 10 * np.abs(gains[3:]).max()).all()
-
-
-def test_choose_number_by_errors():
-    """A classifier without probabilities counts its errors."""
-    X, y, splits = four_of_twenty("label")
-    names = np.array(["no", "yes"])[y]
-    number, _, losses = choose_number(X, names, splits, RidgeClassifier())
-    assert number == 4
-    train, test, order = splits[0]
-    model = RidgeClassifier().fit(X[train][:, order[:1]], names[train])
-    errors = model.predict(X[test][:, order[:1]]) != names[test]
-    assert losses[0, 0] == pytest.approx(errors.mean())
-
-
-def test_choose_number_with_one_split_and_eligible_features():
-    """The shortest order bounds the numbers; test rows need not show every class."""
-    X, y, splits = four_of_twenty("label")
-    train, test, order = splits[0]
-    only = [(train, test[y[test] == 1], order[:6])]
-    number, numbers, losses = choose_number(X, y, only, LogisticRegression())
-    assert numbers == [1, 2, 3, 4, 5, 6]
-    assert losses.shape == (1, 6)
-    assert number in numbers
-
-
-@pytest.mark.parametrize("n", [1, 2, 10, 11, 100, 12345])
-def test_candidate_numbers(n):
-    numbers = np.array(candidate_numbers(n))
-    assert numbers[0] == 1
-    assert numbers[-1] == n
-    assert (np.diff(numbers) > 0).all()
-    assert (numbers[1:] <= 1.2 * numbers[:-1] + 1).all()
+from ddml_fs.sweep import SweepInput, sweep
 
 
 def test_feature_scores():
     table = pd.DataFrame(
         {
-            "effect": [1.0, -2.0],
+            "effect": [9.0, 9.0],
+            "std_effect": [1.0, -2.0],
             "tstat": [-3.0, 2.0],
             "stability": [0.9, 0.6],
             "z": [-4.0, 2.0],
-            "invariance": [0.5, 1.0],
         }
     )
-    assert feature_scores("causal", table, 100).tolist() == [0.2, 0.2]
-    assert feature_scores("effect", table, 100).tolist() == [1.0, 2.0]
-    assert feature_scores("tstat", table, 100).tolist() == [3.0, 2.0]
-    assert feature_scores("stability", table, 100).tolist() == [0.9, 0.6]
-    assert feature_scores(lambda t: -t["z"], table, 100).tolist() == [4.0, -2.0]
-    assert feature_scores(lambda t: [1, 2], table, 100).dtype == np.float64
+    assert feature_scores("effect", table).tolist() == [1.0, 2.0]
+    assert feature_scores("tstat", table).tolist() == [3.0, 2.0]
+    assert feature_scores("stability", table).tolist() == [0.9, 0.6]
+    assert feature_scores(lambda t: -t["z"], table).tolist() == [4.0, -2.0]
+    assert feature_scores(lambda t: [1, 2], table).dtype == np.float64
     for bad in ([1.0], 3.0, [[1.0], [2.0]], [1.0, np.nan]):
         with pytest.raises(ValueError, match="one number per feature"):
-            feature_scores(lambda t, bad=bad: bad, table, 100)
+            feature_scores(lambda t, bad=bad: bad, table)
 
 
-def evidence_of(U, I):
-    """Evidence of domains with one fold each."""
+def evidence_of(U, I, df=1):
+    """Evidence of domains with one fold each, whose features have one column."""
     U, I = np.array(U), np.array(I)
-    return Evidence(U, I, np.arange(len(U)), np.zeros(len(U), int), np.zeros((1, U.shape[1])))
+    F = U.shape[1]
+    chi2 = U.sum(0) ** 2 / np.maximum(I.sum(0), 1e-12)
+    domain, fold = np.arange(len(U)), np.zeros(len(U), int)
+    return Evidence(U, I, domain, fold, np.zeros((1, F)), chi2, np.full(F, df))
+
+
+def result_of(X, feature=None, classes=None):
+    """What the table of effects needs of a sweep: the features and the classes."""
+    feature = np.arange(X.shape[1]) if feature is None else np.array(feature)
+    features = read_features(X, feature, feature.max() + 1)
+    target = SimpleNamespace(classes=None if classes is None else np.array(classes))
+    return SimpleNamespace(features=features, target=target)
 
 
 def test_effects_table_of_one_outcome():
     rng = np.random.RandomState(0)
     I = rng.uniform(10, 50, (2, 30))
     U = I * np.where(np.arange(30) < 5, 0.7, 0.0) + np.sqrt(I) * rng.standard_normal(I.shape)
-    sd = rng.uniform(1, 2, 30)
-    table, shown = effects_table([evidence_of(U, I)], sd, np.array(["a", "b"]), None)
+    X = rng.standard_normal((40, 30)) * rng.uniform(1, 2, 30)
+    X[:, 3] = X[:, 3] > 0
+    sd = X.std(0)
+    table, shown = effects_table([evidence_of(U, I)], result_of(X), np.array(["a", "b"]))
     assert not shown.any()
     assert "class" not in table
     np.testing.assert_allclose(table["effect[b]"], U[1] / I[1] / sd)
     np.testing.assert_allclose(table["std_effect"], table["effect"] * sd)
     np.testing.assert_allclose(table["tstat"], table["effect"] / table["stderr"])
     p = table["pvalue"].to_numpy()
+    same = across_domains(U, I).tau == 0
+    assert same.sum() > 10
+    z = U.sum(0) / np.sqrt(I.sum(0))
+    np.testing.assert_allclose(p[same], 2 * stats.norm.sf(np.abs(z))[same])
     np.testing.assert_allclose(table["holm"], slow_holm(p))
     np.testing.assert_allclose(table["qvalue"], slow_benjamini_hochberg(p))
     np.testing.assert_allclose(table["qvalue"], stats.false_discovery_control(p))
+
+
+def test_effects_that_differ_are_judged_by_their_spread():
+    """Effects of 3 and −1 with errors of 0.1: nothing is sure of a new domain."""
+    evidence = evidence_of([[300.0, 100.0], [-100.0, 100.0]], np.full((2, 2), 100.0))
+    X = np.random.RandomState(0).standard_normal((20, 2))
+    table, _ = effects_table([evidence], result_of(X), np.array(["a", "b"]))
+    z = table["z"].to_numpy()
+    assert table["pvalue"][0] == pytest.approx(2 * stats.t(1).sf(abs(z[0])))
+    assert table["pvalue"][0] > 0.5
+    assert table["pvalue"][1] == pytest.approx(2 * stats.norm.sf(np.sqrt(200.0)))
 
 
 def test_effects_table_shows_the_clearest_class():
     """Three classes: a row is that of the largest |z|, and its p-value pays for the choice."""
     z = np.array([[4.0, 0.5], [-1.0, -2.0], [0.0, 1.0]])
     parts = [evidence_of([row], [[1.0, 1.0]]) for row in z]
-    table, shown = effects_table(parts, np.ones(2), np.array(["all"]), np.array(["x", "y", "z"]))
+    X = np.array([[1.0, -1], [-1, -1], [1, 1], [-1, 1]])  # standard deviations of 1
+    result = result_of(X, classes=["x", "y", "z"])
+    table, shown = effects_table(parts, result, np.array(["all"]))
     assert shown.tolist() == [0, 1]
     assert table["class"].tolist() == ["x", "y"]
     assert table["effect"].tolist() == table["effect[all]"].tolist() == [4.0, -2.0]
     np.testing.assert_allclose(table["pvalue"], 3 * 2 * stats.norm.sf([4.0, 2.0]))
 
 
+def test_effects_table_of_blocks():
+    """Of k columns the best sum is taken: k − 1 squared errors come off its squared effect."""
+    rng = np.random.RandomState(0)
+    X = 5 * rng.standard_normal((50, 6))
+    evidence = evidence_of([[30.0, 30.0, 1.0]], [[100.0, 100.0, 100.0]])
+    evidence = replace(evidence, df=np.array([1, 3, 2]), chi2=np.array([9.0, 9.0, 0.01]))
+    table, _ = effects_table([evidence], result_of(X, [0, 1, 1, 1, 2, 2]), np.array(["all"]))
+    np.testing.assert_allclose(table["std_effect"], [0.3, np.sqrt(0.09 - 2 * 0.01), 0.0])
+    np.testing.assert_allclose(table["effect"][0], 0.3 / X[:, 0].std())
+    np.testing.assert_allclose(table["effect"][1], table["std_effect"][1])  # has no unit
+    np.testing.assert_allclose(table["pvalue"], stats.chi2.sf([9.0, 9.0, 0.01], [1, 3, 2]))
+    assert table["df"].tolist() == [1, 3, 2]
+
+
+def test_nothing_known_of_a_feature():
+    evidence = evidence_of([[3.0, 0.0]], [[1.0, 0.0]])
+    evidence = replace(evidence, df=np.array([1, 0]), chi2=np.array([9.0, 0.0]))
+    X = np.random.RandomState(0).standard_normal((20, 2))
+    table, _ = effects_table([evidence], result_of(X), np.array(["all"]))
+    assert table["pvalue"][1] == 1.0
+    assert table["z"][1] == 0.0
+
+
 def test_copies_share_a_rank_and_constants_are_last():
     """Columns a and c are copies, b is constant; d is better than they are, and e worse."""
-    X = np.column_stack([[1.0, 2, 4], [5.0, 5, 5], [1.0, 2, 4], [3.0, 1, 0], [0.0, 2, 0]])
-    columns = read_columns(X)
-    group = columns.group
-    assert group.tolist() == [0, -1, 0, 1, 2]
+    X = np.column_stack([[1.0, 2, 4], [5.0, 5, 5], [1.0, 2, 4], [3.0, 1, 1.5], [0.0, 2, 0]])
+    result = result_of(X)
+    features = result.features
+    assert features.group.tolist() == [0, -1, 0, 1, 2]
     evidence = [evidence_of([[2.0, 3.0, 1.0]], [[1.0, 1.0, 1.0]])]
-    table, _ = effects_table(evidence, np.ones(3), np.array(["all"]), None)
+    table, _ = effects_table(evidence, result, np.array(["all"]))
     table["score"] = table["z"].abs()
     best_first = np.array([1, 0, 2])
-    spread, ranking, order = spread_to_copies(table, best_first, group, columns.sd, list("abcde"))
+    spread, ranking, order = spread_to_copies(
+        table, best_first, features.group, features.scale, list("abcde")
+    )
     assert ranking.tolist() == [2, 5, 2, 1, 4]
     assert order.tolist() == [3, 0, 2, 4]
     assert spread.index.tolist() == list("abcde")
@@ -191,6 +153,91 @@ def test_copies_share_a_rank_and_constants_are_last():
     assert constant[["effect", "std_effect", "tstat", "z", "effect[all]"]].tolist() == [0.0] * 5
     assert constant[["pvalue", "qvalue", "holm"]].tolist() == [1.0] * 3
     pd.testing.assert_series_equal(spread.loc["a"], spread.loc["c"], check_names=False)
+
+
+def test_copies_in_other_units():
+    """−2x has minus half the effect of x for one unit, and minus its effect for one sd."""
+    x = np.array([0.5, 1.0, 3.0, -2.0, 0.0])
+    result = result_of(np.column_stack([x, -2 * x + 3, x**2]))
+    features = result.features
+    assert features.group.tolist() == [0, 0, 1]
+    evidence = evidence_of([[20.0, 3.0], [30.0, 1.0]], np.full((2, 2), 10.0))
+    table, _ = effects_table([evidence], result, np.array(["s", "t"]))
+    table["score"] = [2.0, 1.0]
+    spread, ranking, _ = spread_to_copies(
+        table, np.array([0, 1]), features.group, features.scale, list("abc")
+    )
+    assert ranking.tolist() == [1, 1, 3]
+    assert spread["effect"]["a"] == pytest.approx(2.5 / x.std())
+    for name in ("effect", "effect[s]", "effect[t]"):
+        assert spread[name]["b"] == pytest.approx(-spread[name]["a"] / 2)
+    for name in ("stderr", "tau", "tau_low", "tau_high"):
+        assert spread[name]["b"] == pytest.approx(spread[name]["a"] / 2)
+    for name in ("std_effect", "tstat", "z"):
+        assert spread[name]["b"] == pytest.approx(-spread[name]["a"])
+    for name in ("pvalue", "qvalue", "holm", "score", "stability", "I2"):
+        assert spread[name]["b"] == spread[name]["a"]
+
+
+def swept(ranking, n_domains, **options):
+    """A ranker of six columns in 240 rows; the last is a copy of the first."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((240, 5))
+    X = np.column_stack([X, 3 - 2 * X[:, 0]])
+    y = (X[:, :5] @ [1.5, 1.0, 0.5, 0.0, 0.0] + rng.standard_normal(240) > 0).astype(int)
+    domain = np.arange(240) % n_domains
+    given = SweepInput(read_features(X, np.arange(6), 6), read_target(y, "auto"), domain)
+    found = sweep(
+        given,
+        Additive(),
+        Logistic(),
+        seed=0,
+        n_folds=4,
+        stable_only=False,
+        resources=Resources(),
+        dose="linear",
+    )
+    return Ranker(found, ranking, 1.5, **options)
+
+
+@pytest.mark.parametrize("ranking", ["gain", "effect", "tstat", "stability"])
+@pytest.mark.parametrize("n_domains", [1, 3])
+def test_rankers_order_and_split(ranking, n_domains):
+    """Domains are left out one at a time or, with one, folds; features come with their columns."""
+    ranker = swept(ranking, n_domains)
+    order, scores = ranker.order()
+    assert order[:3].tolist() == [0, 1, 2]
+    assert (np.diff(scores[order]) <= 0).all() or ranking == "gain"
+    splits = ranker.splits()
+    labels = ranker.result.domain if n_domains > 1 else ranker.result.fold
+    assert len(splits) == (n_domains if n_domains > 1 else 4)
+    for k, (train, test, columns) in enumerate(splits):
+        np.testing.assert_array_equal(test, np.flatnonzero(labels == k))
+        assert sorted([*train, *test]) == list(range(240))
+        assert sorted(c.tolist() for c in columns) == [[0], [1], [2], [3], [4]]
+        assert sorted(c.tolist() for c in columns[:2]) == [[0], [1]]
+
+
+def test_ranker_without_a_part_forgets_it():
+    """What a left-out domain says has no part in the order of the others' rows."""
+    ranker = swept("effect", 3)
+    _, scores = ranker.order(left_out=1)
+    left = [s.without("domain", 1) for s in ranker.result.evidence]
+    U, I = left[0].by_domain()
+    np.testing.assert_allclose(scores, np.abs(across_domains(U, I).effect))
+    gains = swept("gain", 3)
+    order, scores = gains.order(left_out=1)
+    slow = forward_order(gains.products.without(1), risk_aversion=1.5)
+    np.testing.assert_array_equal(order, slow[0])
+    np.testing.assert_array_equal(scores, slow[1])
+    assert not np.allclose(scores, gains.order()[1])
+
+
+def test_bent_columns_count_unless_told():
+    """Five numbers have three hinges each."""
+    assert len(swept("gain", 1).products.own) == 20
+    assert len(swept("gain", 1, bends=False).products.own) == 5
+    assert swept("effect", 1).products is None
 
 
 def slow_holm(p):
@@ -253,23 +300,6 @@ def test_logistic_effect():
     assert estimate.stderr == pytest.approx(1 / np.sqrt(np.sum(v**2 * p * (1 - p))), rel=0.041)
 
 
-def test_read_columns():
-    x = np.array([0.5, 1.5, 2.5, 4.0])
-    two = np.array([3.0, 7.0, 7.0, 3.0])
-    columns = read_columns(np.column_stack([x, np.full(4, 9.0), two, x, 10 - two, 2 * x]))
-    assert columns.group.tolist() == [0, -1, 1, 0, 2, 3]  # a column upside down is no copy
-    assert columns.binary.tolist() == [False, True, True, False]
-    assert columns.X.dtype == np.float32
-    np.testing.assert_array_equal(columns.X[:, 1], [0, 1, 1, 0])
-    np.testing.assert_array_equal(columns.X[:, 2], [1, 0, 0, 1])
-    np.testing.assert_allclose(columns.X[:, 0], x - x.mean())
-    np.testing.assert_allclose(columns.unit, [x.std(), 0.5, 0.5, 2 * x.std()])
-    np.testing.assert_allclose(columns.distinct_sd, [x.std(), two.std(), two.std(), 2 * x.std()])
-    nothing = read_columns(np.ones((4, 2)))
-    assert nothing.X.shape == (4, 0)
-    assert nothing.group.tolist() == [-1, -1]
-
-
 @pytest.mark.parametrize(
     ("y", "n_classes", "n_outcomes"),
     [
@@ -320,17 +350,32 @@ def test_read_domains():
     assert source.tolist() == [True, False, True, True, False]
     assert domain.tolist() == [1, 0, 1]
     assert names.tolist() == [2, 5]
-    source, domain, names = read_domains(["b", "-1", "b"], 3)  # a name is no number
+    source, domain, names = read_domains(["b", "a-1", "b"], 3)
     assert source.all()
-    assert names.tolist() == ["-1", "b"]
+    assert domain.tolist() == [1, 0, 1]
+    assert names.tolist() == ["a-1", "b"]
     assert read_domains([0, 0], 2)[0].all()
-    for labels, words in (
+    numbers = np.array([3, -1], dtype=object)  # as a column of objects holds them
+    assert read_domains(numbers, 2)[0].tolist() == [True, False]
+    assert read_domains(pd.Series(["x", "y"], dtype="category"), 2)[1].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
         ([-1, -2], "targets alone"),
-        ([1.0, np.nan], "NaN"),
+        ([1.0, np.nan], "got 1 missing"),
+        (["a", None], "got 1 missing"),
+        ([1.0, np.inf], "infinity"),
         ([1, 2, 3], "inconsistent"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            read_domains(labels, 2)
+        (["a", "-1"], "must not mix text with negative numbers, got the text '-1'"),
+        (["a", "-2.0"], "got the text '-2.0'"),
+        (np.array(["a", -1], dtype=object), "got 1 texts and 1 numbers"),
+    ],
+)
+def test_read_domains_refuses(labels, words):
+    with pytest.raises(ValueError, match=words):
+        read_domains(labels, 2)
 
 
 def planned(n_samples, n_treatments, n_repeats=1):

@@ -121,7 +121,43 @@ def test_more_columns_than_rows(weighted):
     assert gram.by_rows
     omega = np.linalg.inv((A.T * (1 if w is None else w)) @ A / 20 + 0.3 * np.eye(50))
     np.testing.assert_allclose(gram.coefficients(targets), omega @ A.T @ targets / 20, atol=1e-10)
-    np.testing.assert_allclose(gram.left_out(new), new @ omega / np.diag(omega), atol=1e-10)
+    np.testing.assert_allclose(
+        gram.left_out(new, np.arange(50)), new @ omega / np.diag(omega), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_rows", [20, 60])
+def test_a_block_is_regressed_on_all_other_blocks(n_rows, weighted):
+    """With more columns than rows and with fewer; columns of a block need not be neighbours."""
+    rng = np.random.RandomState(0)
+    A, new = rng.randn(n_rows, 30), rng.randn(7, 30)
+    w = rng.uniform(0.1, 1, n_rows) if weighted else np.ones(n_rows)
+    block = rng.randint(0, 12, 30) * 3  # numbers with gaps
+    gram = Gram(A, 0.3, w if weighted else None)
+    assert gram.by_rows == (n_rows < 30)
+    left = gram.left_out(new, block)
+    for b in np.unique(block):
+        own, others = block == b, block != b
+        cross = A[:, others].T * w / n_rows
+        beta = np.linalg.solve(cross @ A[:, others] + 0.3 * np.eye(others.sum()), cross @ A[:, own])
+        np.testing.assert_allclose(left[:, own], new[:, own] - new[:, others] @ beta, atol=1e-9)
+
+
+@pytest.mark.parametrize("aside", [[], [2, 5, 7]])
+def test_nuisances_of_blocks_equal_ridge_of_scikit_learn(table, aside):
+    """Also of columns aside, which are no covariates, such as near copies of one that is."""
+    X, y, _ = table
+    block, covariates = np.array([0, 1, 0, 2, 3, 3, 3, 4]), ~np.isin(np.arange(8), aside)
+    plan = sweep_plan(X, y, block=block, covariates=covariates)
+    fold, penalty = plan.folds[0], plan.penalty(10.0)
+    m, g = predictions(plan, 10.0)
+    for j in range(8):
+        left_out = np.flatnonzero((block == block[j]) | ~covariates)
+        for target, ours in ((X[:, j], m[:, j]), (y, g[:, j])):
+            model = Ridge(alpha=len(fold.train) * penalty)
+            model, hold = one_by_one(X, target, fold, left_out, penalty, model)
+            np.testing.assert_allclose(ours, model.predict(hold), atol=1e-9)
 
 
 def test_logistic_fit_with_more_columns_than_rows():

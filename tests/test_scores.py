@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from doubleml import DoubleMLData, DoubleMLIRM, DoubleMLPLR
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -34,12 +36,40 @@ def test_partially_linear_by_hand():
 
 
 def test_logistic_by_hand():
-    v, g = np.array([1.0, -2.0, 0.5]), np.array([0.5, 0.2, 0.9])
-    e = np.array([1.0, 0.0, 1.0]) - g
-    information = np.sum(v**2 * g * (1 - g))
-    moments = Logistic().of_residuals(v, e, g, 1.0)
-    assert moments.theta == pytest.approx(np.sum(v * e) / information)
+    """θ is the root of Σ v·(y − p), where p has the log-odds of g, plus θv."""
+    v, g, y = np.array([1.0, -2.0, 0.5]), np.array([0.5, 0.2, 0.9]), np.array([1.0, 1.0, 0.0])
+
+    def rest(theta):
+        return y - expit(logit(g) + theta * v)
+
+    theta = brentq(lambda theta: np.sum(v * rest(theta)), -10, 10, xtol=1e-12)
+    p = y - rest(theta)
+    information = np.sum(v**2 * p * (1 - p))
+    moments = Logistic().of_residuals(v, y - g, g, 1.0)
+    assert moments.theta == pytest.approx(theta)
     assert moments.model_stderr == pytest.approx(1 / np.sqrt(information))
+    np.testing.assert_allclose(moments.influence, 3 * v * rest(theta) / information, atol=1e-6)
+
+
+def test_logistic_is_a_regression_with_an_offset():
+    """Where g is constant, θ and its error are those of a logistic regression on v alone."""
+    rng = np.random.default_rng(0)
+    v = rng.standard_normal(300)
+    y = rng.binomial(1, expit(1.5 * v)).astype(float)  # a large effect
+    moments = Logistic().of_residuals(v, y - 0.5, np.full(300, 0.5), 1.0)
+    options = {"C": np.inf, "fit_intercept": False, "tol": 1e-10}
+    twin = LogisticRegression(**options).fit(v[:, None], y)
+    assert moments.theta == pytest.approx(twin.coef_[0, 0], rel=1e-4)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_logistic_where_a_treatment_tells_the_label(sign):
+    """No root: the effect is large, in units of the treatment's residual, and finite."""
+    v = np.linspace(-1, 1, 40) * 1e3
+    y = (sign * v > 0).astype(float)
+    moments = Logistic().of_residuals(v, y - 0.5, np.full(40, 0.5), 1.0)
+    assert 5 < sign * moments.theta * v.std() < 20
+    assert np.isfinite(moments.influence).all()
 
 
 def test_interactive_by_hand():

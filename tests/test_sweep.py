@@ -17,13 +17,15 @@ from ddml_fs.datasets import make_domain_data
 from ddml_fs.engine import run as engine
 from ddml_fs.nuisances import Network
 
-SMALL = {"memory_budget": 0.002, "random_state": 0}  # gigabytes: a few features a shard
+NETWORKS = {"nuisance": "shrunken", "random_state": 0}
+SMALL = NETWORKS | {"memory_budget": 0.002}  # gigabytes: a few features a shard
 CODE = """
 from ddml_fs import CausalFeatureSelector
 from ddml_fs.datasets import make_domain_data
 data = make_domain_data(1, 400, 10, 0, 20, n_targets=0, random_state=0)
-selector = CausalFeatureSelector(5, memory_budget=0.002, random_state=0, checkpoint="{folder}")
-selector.fit(data.X, data.y)
+CausalFeatureSelector(
+    5, nuisance="shrunken", memory_budget=0.002, random_state=0, checkpoint="{folder}"
+).fit(data.X, data.y)
 """
 
 
@@ -35,7 +37,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def effects(table):
-    return CausalFeatureSelector(5, random_state=0).fit(*table).effects_["effect"]
+    return CausalFeatureSelector(5, **NETWORKS).fit(*table).effects_["effect"]
 
 
 def shards_in(folder):
@@ -89,19 +91,20 @@ def test_a_killed_sweep_goes_on_where_it_stopped(table, effects, tmp_path, monke
     assert all(file.stat().st_mtime_ns == made for file, made in before.items())
     np.testing.assert_allclose(resumed.effects_["effect"], effects, atol=1e-4)
 
-    other = CausalFeatureSelector(5, checkpoint=tmp_path, random_state=0).fit(*table)
+    other = CausalFeatureSelector(5, checkpoint=tmp_path, **NETWORKS).fit(*table)
     np.testing.assert_allclose(other.effects_["effect"], effects, atol=1e-4)  # other shards
 
     solved.clear()
     again = CausalFeatureSelector(8, checkpoint=tmp_path, **SMALL).fit(*table)
     assert not solved  # another number of features is the same sweep
     assert again.effects_["effect"].equals(resumed.effects_["effect"])
-    CausalFeatureSelector(5, checkpoint=tmp_path, memory_budget=0.002, random_state=1).fit(*table)
+    CausalFeatureSelector(5, checkpoint=tmp_path, **SMALL | {"random_state": 1}).fit(*table)
     assert len(solved) == len(after)  # another seed is another one
 
 
-def test_progress_is_told(table, capsys):
-    CausalFeatureSelector(5, verbose=True, **SMALL).fit(*table)
+@pytest.mark.parametrize("options", [SMALL, {"random_state": 0}], ids=["networks", "default"])
+def test_progress_is_told(table, capsys, options):
+    CausalFeatureSelector(5, verbose=True, **options).fit(*table)
     assert "sweep over all features" in capsys.readouterr().out
 
 
@@ -113,7 +116,7 @@ def test_threads_are_given_back(table):
 
 def test_column_as_treatment():
     """A column of X by number or by name, and the same column beside X, agree within noise."""
-    data = make_domain_data(1, 2000, 5, 0, 5, kind="continuous", n_targets=0, random_state=0)
+    data = make_domain_data(1, 1000, 5, 0, 5, kind="continuous", n_targets=0, random_state=0)
     names = [f"f{j}" for j in range(10)]
     frame = pd.DataFrame(data.X, columns=names)
     j = int(np.argmax(np.abs(data.theta)))
@@ -132,15 +135,15 @@ def test_column_as_treatment():
 
 @pytest.mark.parametrize("nuisance", ["mlp", "ridge", "rf", "smooth", "boosting", "stacked"])
 def test_logistic_score(nuisance):
-    """The log-odds of a binary outcome: one step from zero is close for a moderate effect."""
+    """The log-odds of a binary outcome, given what confounds them."""
     rng = np.random.RandomState(0)
-    X = rng.standard_normal((4000, 6))
-    t = 0.7 * X[:, 0] + rng.standard_normal(4000)
+    n = 2000 if nuisance == "rf" else 4000  # forests take their time
+    X = rng.standard_normal((n, 6))
+    t = 0.7 * X[:, 0] + rng.standard_normal(n)
     p = 1 / (1 + np.exp(-(0.3 * t + X[:, 0] - 0.5 * X[:, 1])))
     y = rng.binomial(1, p)
     effect = DDML(nuisance, score="logistic", random_state=0).fit(X, y, treatment=t)
-    # One step misses a share of about θ²·var(v)/2, under a tenth here.
-    assert effect.effect_ == pytest.approx(0.3, abs=4 * effect.stderr_ + 0.03)
+    assert effect.effect_ == pytest.approx(0.3, abs=3 * effect.stderr_)
     assert 0.02 < effect.stderr_ < 0.06
     assert effect.nuisances_["g"].between(0, 1).all()
     with pytest.raises(ValueError, match="coded 0/1"):

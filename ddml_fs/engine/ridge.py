@@ -128,8 +128,12 @@ class Fit:
         self.A, self.B = rows.train[:, covariates], rows.new[:, covariates]
         self.gram = Gram(self.A, penalty)
         # Columns that are no covariates leave what a plain regression leaves.
-        self.residual = rows.new - self.B @ self.gram.coefficients(rows.train)
-        self.residual[:, covariates] = self.gram.left_out(self.B, block[covariates])
+        gamma, own = self.gram.coefficients(rows.train), block[covariates]
+        self.residual = rows.new - self.B @ gamma
+        self.residual[:, covariates] = left = self.gram.left_out(self.B, own)
+        for j in np.flatnonzero(~covariates & np.isin(block, own)):
+            same = own == block[j]  # covariates of its own block do not count
+            self.residual[:, j] += left[:, same] @ gamma[same, j]
 
     def linear_outcome(self, Y):
         """E[Y | covariates without column j] of the new rows, (n_new, D)."""
@@ -150,11 +154,11 @@ class Fit:
     def _without(self, beta, residual):
         """The index of the new rows, less the part of each covariate in turn."""
         index = np.repeat((self.B @ beta)[:, None], len(self.covariates), 1)
-        part = residual * beta
-        own = self.block[self.covariates]
-        if len(np.unique(own)) < len(own):  # a block goes as a whole
-            part = part @ (own[:, None] == own).astype(part.dtype)
-        index[:, self.covariates] -= part
+        part, own = residual * beta, self.block[self.covariates]
+        if len(np.unique(self.block)) < len(self.block):  # a block goes as a whole
+            index -= part @ (own[:, None] == self.block).astype(part.dtype)
+        else:
+            index[:, self.covariates] -= part
         return index
 
 

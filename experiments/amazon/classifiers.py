@@ -14,7 +14,7 @@ from sklearn.naive_bayes import BernoulliNB
 from sklearn.svm import SVC
 
 import ddml_fs
-from ddml_fs import CausalFeatureSelector, EffectClassifier
+from ddml_fs import EffectClassifier
 
 CLASSIFIERS = {
     "logistic": LogisticRegression(C=0.1, max_iter=1000),
@@ -23,10 +23,6 @@ CLASSIFIERS = {
     "forest": RandomForestClassifier(random_state=0),
     "effects": EffectClassifier(),
 }
-# With several domains: given all words, not the stable ones alone, in half the time.
-OF_DOMAINS = EffectClassifier(
-    CausalFeatureSelector(1.0, nuisance="ridge", covariates="all", random_state=0)
-)
 TRIED = ("logistic", "naive Bayes", "effects")  # on the source; the others take too long
 MEMORY = Memory(".cache/amazon", verbose=0)
 PACKAGE = sorted(Path(ddml_fs.__file__).parent.rglob("*.py"))
@@ -44,7 +40,7 @@ def fitted(name, source, columns):
     """A classifier on some columns of a source."""
     X = source.X[:, columns]
     if name == "effects" and source.domain is not None:
-        return clone(OF_DOMAINS).fit(X, source.y, sample_domain=source.domain)
+        return EffectClassifier().fit(X, source.y, sample_domain=source.domain)
     return clone(CLASSIFIERS[name]).fit(X, source.y)
 
 

@@ -10,7 +10,7 @@ from experiments.amazon.selectors import OURS
 from experiments.amazon.tables import by_task, friedman
 from experiments.figures import save
 
-COLOURS = {"DDML-MLP": "#c0392b", "DDML-RF": "#e67e22", "DDML-ridge": "#8e44ad"}
+COLOURS = {"DDML": "#c0392b", "DDML-MLP": "#e67e22", "DDML-RF": "#b7950b", "DDML-ridge": "#8e44ad"}
 COLOURS |= {"mRMR": "#2471a3", "ridge-logistic": "#1e8449", "F-test": "#555555"}
 
 

@@ -5,19 +5,20 @@ import numpy as np
 from ddml_fs import CausalFeatureSelector
 from experiments.baselines import selectors as rivals
 
-OURS = ("DDML-MLP", "DDML-RF", "DDML-ridge")
+OURS = ("DDML", "DDML-MLP", "DDML-RF", "DDML-ridge")
 SLOW = ("DDML-RF", "CausalAnalysis", "Boruta")
 
 
-def ours(nuisance):
-    """The package's selector, as it comes."""
-    return CausalFeatureSelector(1.0, nuisance=nuisance, random_state=0)
+def by_tstat(nuisance):
+    """Features by the t of effects that one kind of nuisance gives."""
+    return CausalFeatureSelector(1.0, nuisance=nuisance, ranking="tstat", random_state=0)
 
 
 SELECTORS = {
-    "DDML-MLP": ours("shrunken"),
-    "DDML-RF": ours("shrunken_rf"),
-    "DDML-ridge": ours("ridge"),
+    "DDML": CausalFeatureSelector(1.0, random_state=0),  # as it comes
+    "DDML-MLP": by_tstat("shrunken"),
+    "DDML-RF": by_tstat("shrunken_rf"),
+    "DDML-ridge": by_tstat("ridge"),
     "DGBR": rivals.DGBR(random_state=0),
     "EAMB": rivals.EAMB(),
     "CVS": rivals.CVS(),

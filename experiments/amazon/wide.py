@@ -35,7 +35,9 @@ def network_sweep(source, first, n_best, n_jobs):
     best = first[:n_best]
     network = shrunken_network()
     network.set_params(shrinkage=network.shrinkage * source.X.shape[1] / n_best)
-    selector = CausalFeatureSelector(1.0, nuisance=network, random_state=0, n_jobs=n_jobs)
+    selector = CausalFeatureSelector(
+        1.0, nuisance=network, ranking="tstat", random_state=0, n_jobs=n_jobs
+    )
     selector.fit(source.X[:, best], source.y)
     return np.concatenate([best[np.argsort(selector.ranking_, kind="stable")], first[n_best:]])
 
