@@ -118,7 +118,7 @@ def orthogonal(block):
     return Q[:, kept] * np.sqrt(len(block)), kept
 
 
-def forward_order(given, *, risk_aversion=1.5):
+def forward_order(given, *, risk_aversion=2.5):
     """Bring the features into order.
 
     Parameters

@@ -9,6 +9,7 @@ from ddml_fs.encoding import splits_of_domains
 from ddml_fs.features import bent_columns
 from ddml_fs.forward import forward_order, products
 
+HARMLESS, HARMLESS_BY_WIDTH = 10.0, 100.0  # chance gains, 1/n each
 RANKINGS = ("gain", "effect", "tstat", "stability")
 
 
@@ -101,6 +102,16 @@ class Ranker:
         scores = feature_scores(self.ranking, table)
         return np.argsort(-scores, kind="stable"), scores
 
+    def harmless(self, scores):
+        """How many features are worth a try: a risk that exceeds the gain puts the others last.
+
+        Gains of features that do nothing are within a few chance gains of 0.
+        """
+        if self.ranking != "gain":
+            return len(scores)
+        N, F = len(self.labels), len(scores)
+        return int((scores > -(HARMLESS + HARMLESS_BY_WIDTH * F / N) / N).sum())
+
     def splits(self):
         """Rows to train on and to test on, and the order that the former give.
 
@@ -108,13 +119,15 @@ class Ranker:
         -------
         splits : list of triples
             One domain left out at a time or, with one domain, one fold. The order is a list of the
-            columns of ``features.X`` that hold each feature.
+            columns of ``features.X`` that hold each feature; features whose risk exceeds their gain
+            are not in it.
         """
         features = self.result.features
         columns = [features.columns_of([f]) for f in range(features.n_features)]
         out = []
         for k in np.unique(self.labels):
-            order, _ = self.order(left_out=k)
+            order, scores = self.order(left_out=k)
+            order = order[: max(1, self.harmless(scores))]
             train, test = np.flatnonzero(self.labels != k), np.flatnonzero(self.labels == k)
             out.append((train, test, [columns[f] for f in order]))
         return out

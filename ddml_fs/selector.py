@@ -59,7 +59,7 @@ class CausalFeatureSelector(TableSelector, BaseEstimator):
         "effect": |θ| of one standard deviation. "tstat": |θ| over its standard error. "stability":
         the chance that a new domain's effect has the same sign. A callable takes ``effects_`` and
         returns scores.
-    risk_aversion : float, default=1.5
+    risk_aversion : float, default=2.5
         How much a gain that differs between domains lowers a feature's score; 0: not at all.
     dose : {"auto", "linear", "spline"}, default="auto"
         Whether the effect of a number is tested as a line or as a curve; "auto": as a curve where
@@ -151,7 +151,7 @@ class CausalFeatureSelector(TableSelector, BaseEstimator):
         *,
         nuisance: Any = "auto",
         ranking: str | Callable = "gain",
-        risk_aversion: float = 1.5,
+        risk_aversion: float = 2.5,
         dose: str = "auto",
         groups: Any = None,
         scale: str = "auto",
