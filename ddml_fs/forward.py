@@ -292,7 +292,7 @@ def risk(U, I, noise, N, m, aversion):
     df = np.maximum(known.sum(0) - 1, 0)
     spread = np.maximum(total - (I**2).sum(0) / total, TINY) / np.maximum(noise, TINY)
     chance = np.where(df > 0, stats.chi2.isf(UNSTABLE, np.maximum(df, 1)), np.inf)
-    tau2 = np.where(chance < Q, (Q - chance) / spread, 0.0)
+    tau2 = np.where(chance < Q, (Q - df) / spread, 0.0)
     relative = tau2 / np.maximum(theta**2, TINY)  # of the effect
     gain = U.sum(0) * theta / N
     return gain * (relative / m + aversion * np.sqrt(relative))

@@ -28,10 +28,6 @@ def test_demo(demo, accuracy):
     assert accuracy["ddml_fs,"] > accuracy["all"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="ranking='gain' keeps a consequence whose effect has one sign in all five sources.",
-)
 def test_demo_gains_five_points(accuracy):
     assert accuracy["ddml_fs,"] > accuracy["all"] + 5
 

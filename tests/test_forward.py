@@ -54,7 +54,7 @@ def gain_on_rows(block, e, part, ridge, aversion):
             I = [sum(curve[i] ** 2 for i in range(N) if part[i] == d) for d in sorted(set(part))]
             theta = sum(U) / sum(I)
             Q = sum(i * (u / i - theta) ** 2 for u, i in zip(U, I, strict=True)) / noise
-            excess = max(0.0, Q - stats.chi2(m - 1).ppf(0.999))
+            excess = Q - (m - 1) if stats.chi2(m - 1).ppf(0.999) < Q else 0.0
             tau2 = excess * noise / (sum(I) - sum(i**2 for i in I) / sum(I))
             value -= sum(U) * theta / N * (tau2 / theta**2 / m + aversion * np.sqrt(tau2) / theta)
         values.append(value)
