@@ -81,13 +81,21 @@ def overview(effect, binary, clip):
     return rows
 
 
-def warn_of_copies(X, y, names):
-    """Warn of columns that are the outcome again, up to a linear function."""
+def copies_of(y, X, share):
+    """Columns of X (N, D) that are y again, up to a linear function, a bool array (D,).
+
+    ``share`` is that of the variance of y which a near-copy leaves at most.
+    """
     y = (y - y.mean()) / y.std()
     centred = X - X.mean(0)
     size = np.sqrt((centred**2).sum(0))
     r = np.divide(centred.T @ y, size * np.sqrt(len(y)), out=np.zeros(len(size)), where=size > 0)
-    copies = [str(name) for name in np.asarray(names)[1 - r**2 < COPY]]
+    return 1 - r**2 < share
+
+
+def warn_of_copies(X, y, names):
+    """Warn of columns that are the outcome again."""
+    copies = [str(name) for name in np.asarray(names)[copies_of(y, X, COPY)]]
     if copies:
         warnings.warn(
             f"X holds the outcome itself, or nearly: {', '.join(copies)}. Given a copy of the "

@@ -248,13 +248,46 @@ class Stability:
         return self.instability < UNSTABLE
 
 
+def heterogeneity(U, I, known):
+    """How effects differ between domains, beside how much they would by chance.
+
+    Parameters
+    ----------
+    U, I : arrays of shape (domains, ...)
+        Scores, and their variances where there is no effect.
+    known : bool array of the same shape
+        Domains that say something of a feature.
+
+    Returns
+    -------
+    theta : array of shape (domains, ...)
+        Effects.
+    Q, df : arrays of shape (...)
+        Cochran's Q, and its degrees of freedom.
+    spread : array of shape (...)
+        (Q − df) / spread is the moment estimate of τ².
+    """
+    I = np.where(known, I, TINY)
+    theta = np.where(known, U, 0.0) / I
+    total = I.sum(0)
+    Q = (I * (theta - (I * theta).sum(0) / total) ** 2).sum(0)
+    spread = np.maximum(total - (I**2).sum(0) / total, TINY)
+    return theta, Q, np.maximum(known.sum(0) - 1, 0), spread
+
+
+def quantile_of_chance(level, df):
+    """What Cochran's Q exceeds with a chance of ``level`` under equal effects; ∞ for one domain."""
+    return np.where(df > 0, stats.chi2.isf(level, np.maximum(df, 1)), np.inf)
+
+
 def across_domains(U, I):
     """Combine the domains by the method of DerSimonian and Laird.
 
-    Of Cochran's Q, only what exceeds its 99 % quantile under equal effects counts towards the
-    variance between domains, τ², where the original takes off the mean: stable features keep their
-    precision. Domains that know nothing of a feature are left out. What matters for a domain yet
-    unseen is the effect there, with variance τ² + stderr²: ``z`` is the mean effect over its root.
+    ``tau`` is their moment estimate. In the mean, its error and its p-value, only what exceeds the
+    99 % quantile of Cochran's Q under equal effects counts towards the variance between domains,
+    where the original takes off the mean of Q: stable features keep their precision. Domains that
+    know nothing of a feature are left out. What matters for a domain yet unseen is the effect
+    there, with variance τ² + stderr²: ``z`` is the mean effect over its root.
     With one domain, z is the model-based t, U/√I.
 
     Parameters
@@ -272,13 +305,9 @@ def across_domains(U, I):
     ([2.0, 0.5], [0.0, 2.098])
     """
     known = TINY < I
+    theta, Q, df, spread = heterogeneity(U, I, known)
     I = np.where(known, I, TINY)
-    theta = np.where(known, U, 0.0) / I
-    df = np.maximum(known.sum(0) - 1, 0)
-    total = I.sum(0)
-    Q = (I * (theta - (I * theta).sum(0) / total) ** 2).sum(0)
-    spread = np.maximum(total - (I**2).sum(0) / total, TINY)
-    chance = np.where(df > 0, stats.chi2.isf(DIFFERENT, np.maximum(df, 1)), np.inf)
+    chance = quantile_of_chance(DIFFERENT, df)
     tau2 = np.where(chance < Q, (Q - chance) / spread, 0.0)
     weights = 1 / (1 / I + tau2)
     effect = (weights * theta).sum(0) / weights.sum(0)

@@ -8,7 +8,8 @@ by ridge regression. All of it happens on sums of squares and products, one tabl
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+
+from ddml_fs.domains import heterogeneity, quantile_of_chance
 
 RIDGE = 0.03  # of a column's variance; more where columns are many for the rows
 RIDGE_BY_WIDTH = 4.0
@@ -151,7 +152,7 @@ def forward_order(given, *, risk_aversion=2.5):
     active = given
     first = np.arange(F)
     if len(given.own) > MOST:
-        _, alone = gains(active, ridge_of(F, N), risk_aversion)
+        alone = gains(active, ridge_of(F, N), risk_aversion)
         ranked = np.argsort(-alone, kind="stable")
         room = np.cumsum(np.bincount(given.own, minlength=F)[ranked]) <= MOST
         first, rest = np.sort(ranked[room]), ranked[~room]
@@ -191,7 +192,7 @@ def steps(given, F, N, risk_aversion):
     order = np.empty(given.n_features, dtype=np.intp)
     taken = np.empty(given.n_features)
     for i in range(given.n_features):
-        _, score = gains(current, ridge, risk_aversion)
+        score = gains(current, ridge, risk_aversion)
         if i:
             like = like_taken[left]
             score = score - CHANCE_BY_WIDTH * F / N**2 * like / max(like.mean(), TINY)
@@ -234,10 +235,10 @@ def take_out(S, block, penalty):
 
 
 def gains(given, ridge, risk_aversion):
-    """Expected gain of every feature in a new domain, and the same less risk, each (F,)."""
+    """Expected gain of every feature in a new domain, less its risk, (F,)."""
     F, P, N = given.n_features, len(given.own), given.n.sum()
     m = len(given.n)
-    gain, score = np.full(F, -np.inf), np.full(F, -np.inf)
+    score = np.full(F, -np.inf)
     size = np.bincount(given.own, minlength=F)
     start = np.r_[0, np.cumsum(size)]
     rest = given.S[:, P:, P:].sum(0)
@@ -250,15 +251,13 @@ def gains(given, ridge, risk_aversion):
         G, U = G_d.sum(0), U_d.sum(0)
         b = np.linalg.solve(G + ridge * N * np.eye(k), U)  # (f, k, C)
         own = ((U * b).sum(1) - 2 * k * noise) / N  # (f, C)
-        gain[features] = np.maximum(gain[features], own.mean(-1))
         if given.domains and m > 1:
             I_d = np.einsum("fkc,mfkl,flc->mfc", b, G_d, b)
             size_d = np.einsum("fkc,mfkc->mfc", b, U_d)
             own = own - risk(size_d, I_d, noise, N, m, risk_aversion)
         score[features] = np.maximum(score[features], own.mean(-1))
-    nothing = size == 0
-    gain[nothing] = score[nothing] = -2.0  # after all others
-    return gain, score
+    score[size == 0] = -2.0  # after all others
+    return score
 
 
 def blocks_by_size(size, straight):
@@ -284,15 +283,11 @@ def risk(U, I, noise, N, m, aversion):
         Rows and domains.
     aversion : float
     """
+    noise = np.maximum(noise, TINY)
     total = np.maximum(I.sum(0), TINY)
-    known = 1e-6 * total / m < I
+    _, Q, df, spread = heterogeneity(U / noise, I / noise, 1e-6 * total / m < I)
+    tau2 = np.where(quantile_of_chance(UNSTABLE, df) < Q, (Q - df) / spread, 0.0)
     theta = U.sum(0) / total
-    theta_d = np.divide(U, I, out=np.broadcast_to(theta, U.shape).copy(), where=known)
-    Q = (I * (theta_d - theta) ** 2).sum(0) / np.maximum(noise, TINY)
-    df = np.maximum(known.sum(0) - 1, 0)
-    spread = np.maximum(total - (I**2).sum(0) / total, TINY) / np.maximum(noise, TINY)
-    chance = np.where(df > 0, stats.chi2.isf(UNSTABLE, np.maximum(df, 1)), np.inf)
-    tau2 = np.where(chance < Q, (Q - df) / spread, 0.0)
     relative = tau2 / np.maximum(theta**2, TINY)  # of the effect
     gain = U.sum(0) * theta / N
     return gain * (relative / m + aversion * np.sqrt(relative))

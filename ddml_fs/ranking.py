@@ -85,11 +85,13 @@ class Ranker:
         Parameters
         ----------
         left_out : int, optional
-            A part of the rows whose evidence does not count.
+            A part of the rows whose evidence does not count; it does count in gains where there
+            are several domains, but none can be left out without losing a class.
         """
         if self.ranking == "gain":
             given = self.products
-            if left_out is not None and (given.domains == (self.part == "domain")):
+            # Products are of domains where there are several, and then folds cannot be left out.
+            if left_out is not None and given.domains == (self.part == "domain"):
                 given = given.without(left_out)
             return forward_order(given, risk_aversion=self.risk_aversion)
         result = self.result

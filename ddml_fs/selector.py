@@ -30,7 +30,7 @@ from ddml_fs.sweep import (
     seed_for,
     sweep,
 )
-from ddml_fs.tables import TableSelector, column_names, read_table, warn_of_copies
+from ddml_fs.tables import TableSelector, column_names, read_table, warn_of_labels
 from ddml_fs.validation import check_integer, check_number, check_option, forget_fit
 
 N_DRAWS = 1000  # of the multiplier bootstrap
@@ -226,7 +226,7 @@ class CausalFeatureSelector(TableSelector, BaseEstimator):
         encoding = self._encoding_ = Encoding.of(X, column_names(self), self.groups)
         target = read_target(y, self.task)
         features = read_features(encoding.read(X), encoding.own, len(encoding.names))
-        warn_of_copies(features, target, encoding.names)
+        warn_of_labels(features, target, encoding.names)
         result = self._sweep(SweepInput(features, target, domain))
         ranker = Ranker(result, self.ranking, self.risk_aversion, self.dose != "linear")
         self._rank(result, ranker)

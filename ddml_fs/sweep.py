@@ -90,7 +90,7 @@ def bent_features(features, hinges, column, e, part):
     column : int array of shape (H,)
         The column of ``features.Z`` that each belongs to.
     e : array of shape (N, C)
-        Outcomes, centred within domains.
+        Outcomes, centred.
     part : int array of shape (N,)
         Folds.
 
@@ -123,8 +123,7 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
     Parameters
     ----------
     given : SweepInput
-    nuisance : Nuisance or None
-        None: :func:`nuisance_for` the features.
+    nuisance : Nuisance
     score : ResidualScore
     seed, n_folds : int
     stable_only : bool
@@ -142,7 +141,6 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
     features, target, domain = given.features, given.target, given.domain
     if not features.n_features:
         raise ValueError("X must have a column that varies, got constant columns alone.")
-    nuisance = nuisance or nuisance_for(features)
     outcomes = np.column_stack(target.outcomes)
     hinges, column = bent_columns(features)
     # Where rows are scarce, curves of all columns would be chance.
@@ -150,70 +148,52 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
     if dose == "linear" or (dose == "auto" and not roomy) or not isinstance(nuisance, Additive):
         hinges, column = hinges[:, :0], column[:0]
 
-    def plan_of(Z, own, binary, stable):
+    def evidence(model, stable, bends, resources=None):
+        """By a model that conditions on stable features, with hinges of all columns or of none."""
+        at = column if bends else column[:0]
+        Z = np.column_stack([features.Z, hinges[:, : len(at)]])
+        own = np.r_[features.own, features.own[at]]
+        straight = np.arange(len(own)) < len(features.own)
         covariates = np.ones(len(own), bool) if stable is None else stable[own]
-        covariates &= (features.near == np.arange(features.n_features))[own]
-        return make_plan(
+        plan = make_plan(
             Z,
             outcomes,
             check_random_state(seed),
-            binary_T=binary,
+            binary_T=np.r_[features.binary, np.zeros(len(at), bool)],
             label=score.label,
-            covariates=covariates,
+            covariates=covariates & (features.near == np.arange(features.n_features))[own],
             block=features.near[own],
             domain=domain,
             n_folds=n_folds,
             strata=strata_of(target, domain, n_folds),
         )
-
-    def evidence(model, stable, bent=None, resources=None):
-        extra = np.zeros(len(column), bool) if bent is None else np.ones(len(column), bool)
-        Z = np.column_stack([features.Z, hinges[:, extra]])
-        own = np.r_[features.own, features.own[column[extra]]]
-        binary = np.r_[features.binary, np.zeros(extra.sum(), bool)]
-        tested = np.ones(len(own), bool)
-        if bent is not None:
-            tested[len(features.own) :] = bent[own[len(features.own) :]]
-        plan = plan_of(Z, own, binary, stable)
+        fold = fold_of(plan)
+        bent = np.zeros(features.n_features, bool)
+        if bends and dose == "spline":
+            bent[own[~straight]] = True
+        elif len(at):
+            bent = bent_features(features, hinges, column, outcomes - outcomes.mean(0), fold)
         predictions = model.predict(plan, resources=resources)
         first = np.unique(own, return_index=True)[1]
         found = []
         for c in range(plan.Y.shape[1]):
             hat = predictions.of(0, c, slice(None))
-            y = plan.Y[:, c, None].astype(Z.dtype)
-            v, e = residuals(Z, hat.m, y, hat.g[:, first])
+            g = hat.g[:, first]
+            v, e = residuals(Z, hat.m, plan.Y[:, c, None].astype(Z.dtype), g)
+            parts = {"Z": Z, "own": own, "straight": straight, "tested": straight | bent[own]}
             found.append(
-                collect(
-                    score,
-                    v,
-                    e,
-                    hat.g[:, first],
-                    Z=Z,
-                    own=own,
-                    straight=np.arange(len(own)) < len(features.own),
-                    tested=tested,
-                    domain=domain,
-                    fold=fold_of(plan),
-                    dof=predictions.dof,
-                )
+                collect(score, v, e, g, **parts, domain=domain, fold=fold, dof=predictions.dof)
             )
-        return fold_of(plan), found
+        return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent)
 
-    fold = fold_of(plan_of(features.Z, features.own, features.binary, None))
-    bent = np.zeros(features.n_features, bool)
-    if len(column):
-        centred = outcomes - outcomes.mean(0)
-        bent = bent_features(features, hinges, column, centred, fold)
-        if dose == "spline":
-            bent[features.own[column]] = True
     stable = None
     for _ in range(SCREENS if stable_only and domain.max() > 0 else 0):
-        parts = [across_domains(*s.by_domain()) for s in evidence(Ridge(), stable)[1]]
+        screen = evidence(Ridge(), stable, bends=False)
+        parts = [across_domains(*s.by_domain()) for s in screen.evidence]
         stable = np.all([part.stable for part in parts], 0)
         if stable.sum() < 2:
             stable = None  # with nothing stable to condition on, on all
-    fold, found = evidence(nuisance, stable, bent, resources)
-    return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent)
+    return evidence(nuisance, stable, bends=True, resources=resources)
 
 
 def fold_of(plan):

@@ -9,8 +9,10 @@ from scipy.sparse import issparse
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
+from ddml_fs.diagnostics import copies_of
+
 FEWEST_ROWS = 8
-COPY = 0.99  # correlation with the outcome from which a column is taken for the outcome itself
+COPY = 0.02  # share of the outcome's variance that a near-copy leaves: a correlation of 0.99
 
 
 def is_mixed(X):
@@ -63,21 +65,17 @@ def column_names(estimator):
     )
 
 
-def warn_of_copies(features, target, names):
-    """Name columns that are the outcome itself, or nearly."""
-    Z = (features.Z - features.Z.mean(0)) / features.unit
-    for outcome in target.outcomes:
-        e = (outcome - outcome.mean()) / max(outcome.std(), 1e-12)
-        near = np.flatnonzero(np.abs(Z.T @ e) > COPY * len(e))
-        if len(near):
-            which = [names[features.first[f]] for f in np.unique(features.own[near])]
-            warnings.warn(
-                f"{', '.join(map(repr, which))} is the outcome itself, or nearly; leave it out "
-                "unless it is known before the outcome.",
-                UserWarning,
-                stacklevel=4,
-            )
-            return
+def warn_of_labels(features, target, names):
+    """Name features that are an outcome itself, or nearly."""
+    copies = np.any([copies_of(y, features.Z, COPY) for y in target.outcomes], 0)
+    if copies.any():
+        which = [repr(names[features.first[f]]) for f in np.unique(features.own[copies])]
+        warnings.warn(
+            f"{', '.join(which)} is the outcome itself, or nearly; leave it out unless it is known "
+            "before the outcome.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 class TableSelector(SelectorMixin):

