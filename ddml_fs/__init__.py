@@ -1,8 +1,9 @@
 """Causal effects and causal feature selection by Disentangled Double Machine Learning."""
 
+from ddml_fs.audit import ShiftAudit
 from ddml_fs.classifier import EffectClassifier
 from ddml_fs.effect import DDML
 from ddml_fs.selector import CausalFeatureSelector
 from ddml_fs.version import __version__
 
-__all__ = ["DDML", "CausalFeatureSelector", "EffectClassifier", "__version__"]
+__all__ = ["DDML", "CausalFeatureSelector", "EffectClassifier", "ShiftAudit", "__version__"]

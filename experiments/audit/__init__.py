@@ -1,0 +1,1 @@
+"""Does the audit find what is known, and do its forecasts hold?"""
