@@ -1,0 +1,262 @@
+"""How strong a confounder that was not measured would have to be to explain an effect away.
+
+The bias that omitted variables can cause is at most |ρ|·S·√(cf_y·cf_d / (1 − cf_d)), with S = σν
+(Chernozhukov, Cinelli, Newey, Sharma & Syrgkanis, 2022). cf_y is the share of the outcome's
+residual variance that they explain, cf_d the share of the variation of the treatment's weights
+that they add, and ρ the correlation of the two. σ² is the outcome's residual variance, and ν² is
+the second moment of the weights (the Riesz representer).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import optimize, stats
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from ddml_fs.scores import Interactive, PartiallyLinear, residuals
+from ddml_fs.validation import check_number
+
+STRONGEST = 0.999  # a confounder's strength, at most
+
+
+@dataclass(frozen=True)
+class Elements:
+    """What the bias of omitted variables depends on.
+
+    Attributes
+    ----------
+    sigma2, nu2 : float
+        Residual variance of the outcome, and second moment of the Riesz representer.
+    psi_sigma2, psi_nu2 : arrays of shape (N,)
+        Influence of each row on them.
+    """
+
+    sigma2: float
+    nu2: float
+    psi_sigma2: np.ndarray
+    psi_nu2: np.ndarray
+
+    @property
+    def S(self):
+        """σν: the bias of a confounder with cf_y·cf_d / (1 − cf_d) = 1."""
+        return float(np.sqrt(self.sigma2 * self.nu2))
+
+    @property
+    def psi_S(self):
+        """Influence of each row on S, (N,)."""
+        return (self.sigma2 * self.psi_nu2 + self.nu2 * self.psi_sigma2) / (2 * self.S)
+
+
+def elements(score, T, Y, hat, theta):
+    """σ² and ν² of a score, with the influence of every row.
+
+    Parameters
+    ----------
+    score : PartiallyLinear or Interactive
+    T, Y : arrays of shape (N,)
+    hat : object with ``m``, ``g`` or ``mu_0`` and ``mu_1``
+        Held-out predictions.
+    theta : float
+        The effect.
+
+    Returns
+    -------
+    elements : Elements, or None for scores without a linear bias, such as the logistic one
+    """
+    if isinstance(score, PartiallyLinear):
+        v, e = residuals(T, hat.m, Y, hat.g)
+        squares = (e - theta * v) ** 2
+        nu2 = 1 / np.mean(v**2)
+        return Elements(squares.mean(), nu2, squares - squares.mean(), nu2 - v**2 * nu2**2)
+    if isinstance(score, Interactive):
+        m = np.clip(hat.m, score.clip, 1 - score.clip)
+        squares = (Y - np.where(T == 1, hat.mu_1, hat.mu_0)) ** 2
+        share = T.mean()
+        weight, weight_bar = (1.0, 1.0) if score.target == "ate" else (T / share, m / share)
+        representer = weight_bar * (T / m - (1 - T) / (1 - m))
+        moment = weight * weight_bar * (1 / m + 1 / (1 - m))
+        second = 2 * moment - representer**2  # its mean is that of the square, and is orthogonal
+        if second.mean() <= 0:
+            second = representer**2
+        return Elements(
+            squares.mean(), second.mean(), squares - squares.mean(), second - second.mean()
+        )
+    return None
+
+
+def strength(cf_y, cf_d, rho=1.0):
+    """|ρ|·√(cf_y·cf_d / (1 − cf_d)): the bias of a confounder, in units of S."""
+    return abs(rho) * np.sqrt(cf_y * cf_d / (1 - cf_d))
+
+
+def robustness_value(distance):
+    """The least strength r = cf_y = cf_d whose bias reaches a distance, in units of S.
+
+    Parameters
+    ----------
+    distance : float or array
+        |θ − null| / S. In a partially linear model this is |t| / √N.
+
+    Examples
+    --------
+    >>> r = robustness_value(0.5)
+    >>> round(float(r), 4), round(float(strength(r, r)), 4)
+    (0.3904, 0.5)
+    """
+    f2 = np.asarray(distance, dtype=np.float64) ** 2
+    return (np.sqrt(f2**2 + 4 * f2) - f2) / 2
+
+
+def bounds(theta, influence, given, bias, level):
+    """Bounds of the effect under a bias in units of S, and one-sided limits of them.
+
+    Returns
+    -------
+    low, high, ci_low, ci_high : float
+    """
+    low, high = theta - bias * given.S, theta + bias * given.S
+    z, n = stats.norm.ppf(level), len(influence)
+
+    def error(sign):
+        return np.sqrt(np.mean((influence + sign * bias * given.psi_S) ** 2) / n)
+
+    return low, high, low - z * error(-1), high + z * error(1)
+
+
+class SensitivityMixin:
+    """Sensitivity of a fitted effect to hidden confounding; needs ``_elements_`` from ``fit``."""
+
+    def sensitivity_elements(self) -> Elements:
+        """σ², ν² and the influence of every row on them, which the bias depends on."""
+        check_is_fitted(self)
+        if self._elements_ is None:  # type: ignore[attr-defined]
+            raise AttributeError(
+                f"sensitivity needs score='partially_linear' or 'interactive', got {self.score_!r}."  # type: ignore[attr-defined]
+            )
+        return self._elements_  # type: ignore[attr-defined]
+
+    def sensitivity(
+        self,
+        cf_y: float = 0.03,
+        cf_d: float = 0.03,
+        rho: float = 1.0,
+        *,
+        level: float = 0.95,
+        null: float = 0.0,
+    ) -> pd.Series:
+        """Bounds of the effect if a confounder of given strength was not measured.
+
+        Parameters
+        ----------
+        cf_y : float, default=0.03
+            Share of the outcome's residual variance that the confounder explains.
+        cf_d : float, default=0.03
+            Share of the residual variance of the treatment that it explains. (For a 0/1 treatment
+            with the interactive score: of the second moment of the inverse-propensity weights.)
+        rho : float, default=1.0
+            How well the two go together; 1 is the worst case.
+        level : float, default=0.95
+            Coverage of the limits ``ci_low`` and ``ci_high``, each one-sided.
+        null : float, default=0.0
+            The effect that the robustness values ask about.
+
+        Returns
+        -------
+        row : Series
+            ``effect``; ``low`` and ``high``, its bounds; ``ci_low`` and ``ci_high``, confidence
+            limits of these; ``robustness``, the strength r = cf_y = cf_d at which the bounds reach
+            ``null``; ``robustness_ci``, that at which their limits do.
+
+        Examples
+        --------
+        >>> from ddml_fs import DDML
+        >>> from ddml_fs.datasets import make_effect_data
+        >>> data = make_effect_data("continuous", n_samples=2000, n_features=10, random_state=0)
+        >>> effect = DDML("ridge", random_state=0).fit(data.X, data.y, treatment=data.treatment)
+        >>> row = effect.sensitivity(cf_y=0.1, cf_d=0.1)
+        >>> bool(row["low"] < effect.effect_ < row["high"]), bool(0 < row["robustness_ci"] < 1)
+        (True, True)
+        """
+        given = self.sensitivity_elements()
+        check_number(cf_y, "cf_y", 0, 1)
+        check_number(cf_d, "cf_d", 0, STRONGEST)
+        check_number(rho, "rho", -1, 1)
+        check_number(level, "level", 0.5, 1 - 1e-6)
+        theta, influence = self.effect_, self.influence_  # type: ignore[attr-defined]
+        names = ("low", "high", "ci_low", "ci_high")
+        found = bounds(theta, influence, given, strength(cf_y, cf_d, rho), level)
+        row = {"effect": theta} | dict(zip(names, map(float, found), strict=True))
+        towards = 2 if theta > null else 3  # the limit on the side of the null
+
+        def gap(r):
+            limit = bounds(theta, influence, given, strength(r, r, rho), level)[towards]
+            return (limit - null) * (1 if theta > null else -1)
+
+        row["robustness"] = float(
+            robustness_value(abs(theta - null) / given.S / max(abs(rho), 1e-9))
+        )
+        row["robustness_ci"] = 0.0 if gap(0.0) <= 0 else _root(gap)
+        return pd.Series(row, name=self.estimand_)  # type: ignore[attr-defined]
+
+    def benchmark(self, X: Any, y: Any, *, treatment: Any, columns: Any) -> pd.DataFrame:
+        """Strength of measured covariates, as a yardstick for one that was not measured.
+
+        Each named covariate is left out in turn, and the effect is estimated again.
+
+        Parameters
+        ----------
+        X, y, treatment
+            As in :meth:`fit`; X must be a DataFrame.
+        columns : list
+            Names of covariates, or lists of names that are left out together.
+
+        Returns
+        -------
+        table : DataFrame
+            One row per benchmark: ``cf_y``, ``cf_d`` and ``rho`` of the covariate, ``change``, how
+            the effect changes without it, and ``low`` and ``high``, the bounds of the effect if a
+            confounder of that strength was not measured.
+        """
+        given = self.sensitivity_elements()
+        if not isinstance(X, pd.DataFrame):
+            raise TypeError(f"benchmark needs X as a DataFrame, got {type(X).__name__}.")
+        rows = {}
+        variance = np.var(np.asarray(y, dtype=np.float64))
+        for names in columns:
+            names = [names] if isinstance(names, str) else list(names)
+            unknown = [name for name in names if name not in X]
+            if unknown:
+                raise ValueError(f"columns must be among those of X, got {unknown[0]!r}.")
+            short = clone(self).fit(X.drop(columns=names), y, treatment=treatment)  # type: ignore[type-var]
+            row = compare(short.sensitivity_elements(), given, variance)
+            change = short.effect_ - self.effect_  # type: ignore[attr-defined]
+            rho = float(np.sign(change)) * min(abs(change) / max(row.pop("reach"), 1e-12), 1.0)
+            bound = self.sensitivity(row["cf_y"], min(row["cf_d"], STRONGEST))
+            row |= {"rho": rho, "change": change, "low": bound["low"], "high": bound["high"]}
+            rows[", ".join(names)] = row
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("left out")
+
+
+def compare(short, long, variance):
+    """Strength of covariates that the long model has and the short one lacks.
+
+    Returns
+    -------
+    row : dict
+        ``cf_y``, ``cf_d``, and ``reach``, the largest change of the effect they can cause.
+    """
+    unexplained = long.sigma2 / variance
+    cf_y = max((short.sigma2 - long.sigma2) / variance, 0.0) / unexplained
+    ratio = short.nu2 / long.nu2
+    cf_d = max((1 - ratio) / ratio, 0.0)
+    reach = np.sqrt(max(short.sigma2 - long.sigma2, 0.0) * max(long.nu2 - short.nu2, 0.0))
+    return {"cf_y": float(min(cf_y, 1.0)), "cf_d": float(cf_d), "reach": float(reach)}
+
+
+def _root(gap):
+    if gap(STRONGEST) > 0:
+        return STRONGEST
+    return float(optimize.brentq(gap, 0.0, STRONGEST))
