@@ -1,5 +1,6 @@
-"""EffectClassifier: a linear classifier between the features' own effects and their joint ones."""
+"""EffectClassifier: a linear classifier between marginal and joint effects of the features."""
 
+import logging
 from typing import Any, Self
 
 import numpy as np
@@ -11,66 +12,77 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from ddml_fs.cautions import warn_of_domains
+from ddml_fs.display import HTMLRepr, classifier_html
 from ddml_fs.domains import across_domains
 from ddml_fs.encoding import number_of_folds, read_domains, read_target, splits_of_domains
 from ddml_fs.features import Encoding
+from ddml_fs.progress import progress_bar
 from ddml_fs.selector import CausalFeatureSelector
 from ddml_fs.tables import column_names, read_new_table, read_table
 from ddml_fs.validation import check_number, check_option, forget_fit
 
+LOGGER = logging.getLogger(__name__)
 THRESHOLDS = ("calibrated", "share")
 PENALTIES = np.geomspace(10, 1e-4, 11)  # λ
-START = 0.1  # λ of the fit at which the domains' effects are compared
-STEP = 0.01  # of a two-valued column's squared step in its penalty: a rare one shrinks more
-FOLDS, MOST_PARTS = 5, 10  # of the rows, that are held out in turn
-PATIENCE = 1e-3  # the path of λ ends where the held-out loss is this far above its least
-FREE = 1e-5  # penalty of the intercepts: that of a domain with one class alone stays finite
-LEAST_SLOPE = 1e-3  # scores that say nothing give the base rate, not reversed probabilities
+START = 0.1  # λ of the fit at which the effects in the domains are compared
+STEP = 0.01  # weight of a two-valued column's squared step in its penalty; rare ones shrink more
+FOLDS, MOST_PARTS = 5, 10  # numbers of parts of the rows, each held out in turn
+PATIENCE = 1e-3  # the path of λ stops when the held-out loss is this far above its minimum
+FREE = 1e-5  # penalty of the intercepts, which keeps them finite in domains with one class
+LEAST_SLOPE = 1e-3  # uninformative scores then give the base rate, not reversed probabilities
 SOLVER: dict = {"jac": True, "method": "L-BFGS-B", "tol": 1e-7}
 
 
-class EffectClassifier(ClassifierMixin, BaseEstimator):
-    """Classify by a sum of effects that are shrunken, and more so where domains disagree.
+class EffectClassifier(HTMLRepr, ClassifierMixin, BaseEstimator):
+    """Classify by a sum of shrunken effects; effects that differ between domains shrink more.
 
-    A ridge-logistic regression with an intercept per source domain; held-out domains choose λ.
+    The model is a ridge-logistic regression with one intercept per source domain. Its penalty λ is
+    chosen on held-out domains.
 
     Parameters
     ----------
     selector : CausalFeatureSelector, optional
-        Selects the features that have weights, from all source rows. Unless given, all have.
+        Selects the features that are used, from all source rows. By default all are used.
     threshold : {"calibrated", "share"}, default="calibrated"
-        "calibrated": the likelier class is predicted. "share": a class is predicted for as large
-        a share of the source rows as has it: more often if rare, with less accuracy.
+        "calibrated": the more probable class is predicted. "share": each class is predicted for the
+        share of the source rows that has it. A rare class is then predicted more often, and the
+        accuracy is lower.
     target_rate : float, optional
-        The share of the second of two classes in the target, where it is known. The intercept is
-        then shifted so that the mean probability of the rows given to ``predict`` equals it.
+        The share of the second of two classes in the target domain, if it is known. The intercept
+        is then shifted so that the mean predicted probability of the rows given to ``predict``
+        equals this share.
+    verbose : bool, default=False
+        Whether to show progress.
 
     Attributes
     ----------
     coef_ : array of shape (1, n_columns) or (n_classes, n_columns)
-        Log-odds per unit of a column of X; of each level of text, and of missing values.
+        Log-odds per unit of a column of X; categories have one column per level, and missing
+        values may have a column.
     intercept_ : array of shape (1,) or (n_classes,)
     classes_ : array of shape (n_classes,)
     penalty_ : array of shape (1,) or (n_classes,)
         The chosen λ.
     invariance_ : array like ``coef_``
-        1 where chance explains how effects differ between domains, less where it does not.
+        1 if chance explains the differences of the effect between domains, smaller if not.
     selector_ : CausalFeatureSelector
-        Fitted; only where one was given.
+        The fitted selector; only if one was given.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    The squared coefficient of column j costs λ (sd_j² + 0.01 step_j²) / invariance_j² / 2, where
-    step_j is the difference between the values of a two-valued column and sd_j for others. With a
-    large λ, each coefficient depends on its own column alone and is nearly the marginal effect,
-    which also holds where features are correlated in other ways. With λ near 0, coefficients are
-    those of logistic regression. λ has the least held-out log-loss, of domains or else of folds.
+    The penalty of column j is λ (sd_j² + 0.01 step_j²) / invariance_j² / 2 times its squared
+    coefficient. For a two-valued column, step_j is the difference of its values; for others, sd_j.
+    With a large λ, each coefficient depends on its own column only and is close to a shrunken
+    marginal effect, which does not depend on the correlations between features. With λ near 0, the
+    coefficients are those of logistic regression. The chosen λ has the lowest log-loss on held-out
+    domains or, if these lack a class, on held-out folds.
 
-    Probabilities are calibrated on held-out rows, and so to the base rate of the sources: for a
-    target with another one, give ``target_rate``. Of several classes, each is fitted against the
-    rest.
+    Probabilities are calibrated on held-out rows, and so to the base rate of the source domains.
+    For a target domain with another base rate, set ``target_rate``. With several classes, each is
+    fitted against the rest.
 
     Examples
     --------
@@ -90,10 +102,12 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
         *,
         threshold: str = "calibrated",
         target_rate: float | None = None,
+        verbose: bool = False,
     ) -> None:
         self.selector = selector
         self.threshold = threshold
         self.target_rate = target_rate
+        self.verbose = verbose
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -121,7 +135,7 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
         wanted = self.selector
         if not isinstance(wanted, CausalFeatureSelector | None):
             raise ValueError(f"selector must be a CausalFeatureSelector or None, got {wanted!r}.")
-        source, domain, _ = read_domains(sample_domain, _num_samples(X))
+        source, domain, domains = read_domains(sample_domain, _num_samples(X))
         whole = source.all() or y is None
         rows = [a if whole else _safe_indexing(a, source) for a in (X, y)]
         table, label = read_table(self, *rows)
@@ -136,17 +150,29 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
             self.selector_ = clone(wanted).set_params(task="classification")
             self.selector_.fit(X, y, sample_domain=sample_domain)
             used &= np.repeat(self.selector_.get_support(), encoding.width)
+        else:
+            warn_of_domains(domain, domains, target)  # a selector does so itself
 
+        self._spread_ = numbers.std(0)
         numbers, part = numbers[:, used], parts_of(target, domain)
         mean, unit = numbers.mean(0), units(numbers)
         A = (numbers - mean) / unit
-        found = [fit_effects(A, y, domain, part, self.threshold) for y in target.outcomes]
+        with progress_bar(self.verbose, "choosing the penalty") as progress:
+            progress.start(len(target.outcomes) * len(PENALTIES), "penalties")
+            found = []
+            for y in target.outcomes:
+                found.append(fit_effects(A, y, domain, part, self.threshold, progress))
+                progress.reach(len(found) * len(PENALTIES))
         weights, level, self.penalty_, invariance = map(np.array, zip(*found, strict=True))
         self.coef_ = np.zeros((len(found), len(used)))
         self.invariance_ = np.ones_like(self.coef_)
         self.coef_[:, used], self.invariance_[:, used] = weights / unit, invariance
         self.intercept_ = level - self.coef_[:, used] @ mean
+        LOGGER.info("Penalty %s chosen on %d held-out parts", self.penalty_, part.max() + 1)
         return self
+
+    def _html_summary(self):
+        return classifier_html(self, self._encoding_.columns, self._spread_)
 
     def _check_rate(self):
         if self.target_rate is not None:
@@ -177,14 +203,14 @@ class EffectClassifier(ClassifierMixin, BaseEstimator):
 
 
 def units(X):
-    """What one unit of each column of X (N, D) is in the penalty, (D,)."""
+    """The unit of each column of X (N, D) in the penalty, (D,)."""
     low, high, sd = X.min(0), X.max(0), X.std(0)
     two_valued = ((low == X) | (high == X)).all(0)
     return np.hypot(sd, np.sqrt(STEP) * np.where(two_valued, high - low, sd))
 
 
 def parts_of(target, domain):
-    """The part of the rows that each is held out with, (N,): its domain, or else a fold."""
+    """For each row the part with which it is held out, (N,): domains if possible, else folds."""
     if splits_of_domains(target, domain):
         groups = GroupKFold(min(domain.max() + 1, MOST_PARTS))
         splits = groups.split(domain, groups=domain)
@@ -197,9 +223,9 @@ def parts_of(target, domain):
     return part
 
 
-def fit_effects(A, y, domain, part, threshold):
+def fit_effects(A, y, domain, part, threshold, progress):
     """Weights (D,) and intercept of columns A (N, D), the chosen λ, and the invariance (D,)."""
-    penalty, score = choose_penalty(A, y, domain, part)
+    penalty, score = choose_penalty(A, y, domain, part, progress)
     *_, (weights, invariance) = effects_path(A, y, domain, PENALTIES[penalty <= PENALTIES])
     slope, (level,) = line(score, y, np.zeros_like(domain))
     if threshold == "share":
@@ -207,8 +233,8 @@ def fit_effects(A, y, domain, part, threshold):
     return slope * weights, level, penalty, invariance
 
 
-def choose_penalty(A, y, domain, part):
-    """The λ of least held-out log-loss, and the scores of held-out rows, (N,), that it gives."""
+def choose_penalty(A, y, domain, part, progress):
+    """The λ with the lowest held-out log-loss, and its scores of the held-out rows, (N,)."""
     parts = [part == k for k in range(part.max() + 1)]
     paths = [effects_path(A[~own], y[~own], domain[~own], PENALTIES) for own in parts]
     least, score = np.inf, np.empty(len(y))
@@ -218,6 +244,7 @@ def choose_penalty(A, y, domain, part):
         slope, level = line(score, y, part)
         odds = slope * score + level[part]
         loss = (np.logaddexp(0, odds) - y * odds).mean()
+        progress.advance()
         if loss < least:
             least, best, kept = loss, penalty, score.copy()
         elif loss > least + PATIENCE:
@@ -226,7 +253,7 @@ def choose_penalty(A, y, domain, part):
 
 
 def line(score, y, part):
-    """Slope, and an intercept for each part, that turn scores (N,) into log-odds of y."""
+    """Slope, and one intercept per part, that turn scores (N,) into log-odds of y."""
     spread = score.std() or 1.0
     (slope,), level = next(ridge_path(score[:, None] / spread, y, part, [FREE]))
     slope = max(slope, LEAST_SLOPE) / spread
@@ -234,7 +261,7 @@ def line(score, y, part):
 
 
 def shift(odds, rate):
-    """What to add to log-odds so that the mean probability is the rate."""
+    """The constant that, added to the log-odds, makes the mean probability equal to the rate."""
     bound = np.abs(odds).max() + np.abs(logit(rate)) + 1
     return brentq(lambda b: expit(odds + b).mean() - rate, -bound, bound)
 
@@ -248,7 +275,7 @@ def effects_path(A, y, domain, penalties):
 
 
 def invariance_of(A, y, domain):
-    """Of the columns' effects in the domains, each one Newton step from the pooled fit, (D,)."""
+    """Invariance of the columns (D,), from effects by domain: one Newton step from a pooled fit."""
     U, I = [], []
     coef, levels = next(ridge_path(A, y, domain, [START]))
     for level, own in zip(levels, np.unique(domain)[:, None] == domain, strict=True):
@@ -263,7 +290,8 @@ def invariance_of(A, y, domain):
 def ridge_path(A, y, domain, penalties):
     """Ridge-logistic coefficients (D,), and log-odds of each domain's mean row, for every penalty.
 
-    Along the principal axes all curvatures are alike: a few steps of L-BFGS suffice.
+    The problem is solved along the principal axes, scaled to equal curvature, where a few steps of
+    L-BFGS suffice.
     """
     number = np.unique(domain, return_inverse=True)[1]
     size, n = np.bincount(number), len(A)
@@ -290,7 +318,7 @@ def ridge_loss(u, Z, side, number, ridge, unit):
 
 
 def principal_axes(A):
-    """Of centred rows A (n, D), as columns (D, r); with more columns than rows, from the rows."""
+    """Principal axes of centred rows A (n, D), as columns (D, r)."""
     n, D = A.shape
     values, vectors = np.linalg.eigh((A @ A.T if n < D else A.T @ A) / n)
     kept = values > 1e-10 * values.max(initial=0.0)

@@ -1,40 +1,38 @@
-"""What to look at before an effect is believed, and what it says in plain words."""
-
-import warnings
+"""Diagnostics of an estimated effect, and a verdict in words."""
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ddml_fs.nuisances.held_out_loss import log_loss, target_of
+from ddml_fs.nuisances.held_out_loss import log_loss, losses_of, target_of
 
-ROLE_LEVEL = 0.01  # chance of calling any column of pure noise one that matters
-FEW = 1000  # rows; see docs/effect_study.md
-COPY = 1e-3  # share of the outcome's variance that a near-copy leaves
+ROLE_LEVEL = 0.01  # probability that any column of pure noise is given a role
+FEW = 3000  # rows below which intervals are too short under strong confounding, see cautions
+WEAK_OVERLAP = 0.01  # share of clipped propensities from which overlap is called weak
 TITLES = {"m": "treatment", "g": "outcome", "mu_0": "untreated", "mu_1": "treated"}
 
 
 def roles_table(networks, n_rows, names):
     """How much each covariate acts as confounder, on the treatment only, on the outcome only.
 
-    A column acts on a target when setting it to its mean raises the error on held-out rows, by
-    more than chance explains (Bonferroni over the columns). What acts on both is a confounder; what
-    is left over acts on one of them only.
+    A column acts on the treatment (or the outcome) if setting the column to its mean raises the
+    held-out error by more than chance explains (Bonferroni over the columns). A column that acts on
+    both is a confounder, to the degree that it acts on both.
 
     Parameters
     ----------
     networks : list of NetworkSummary
         Of all folds.
     n_rows : int
-        Held-out rows of all of them.
+        Number of held-out rows over all folds.
     names : sequence of str
-        The columns.
+        Names of the columns.
 
     Returns
     -------
     roles : DataFrame
-        Columns "confounder", "treatment" and "outcome", from 0 to 1, the strongest on each target
-        being 1, and "role": the first of the three that reaches a tenth, or "none".
+        Columns "confounder", "treatment" and "outcome", from 0 to 1, scaled so that the strongest
+        column has 1; and "role": the first of the three that reaches 0.1, or "none".
     """
     rise = sum(n.rise for n in networks) / n_rows  # (D, 2)
     square = sum(n.rise_square for n in networks) / n_rows
@@ -51,8 +49,39 @@ def roles_table(networks, n_rows, names):
     return table
 
 
+def nuisance_tables(plan, predictions):
+    """Held-out losses of the nuisances of one treatment, and weights of stacked ones.
+
+    Parameters
+    ----------
+    plan : Plan
+    predictions : Predictions
+
+    Returns
+    -------
+    losses : DataFrame
+        One row per candidate model, then "used" and "constant"; one column per nuisance function.
+    weights : DataFrame, or None
+        The same for the candidates' weights; None if the nuisances are not stacked.
+    """
+    repeats = range(plan.n_repeats)
+    rows = {"used": pd.DataFrame([losses_of(plan, predictions, r) for r in repeats]).mean()}
+    weights = None
+    if (stacking := predictions.stacking) is not None:
+        weights, losses = (
+            pd.DataFrame(
+                {name: part[name][:, 0, 0].mean(0) for name in predictions.functions},
+                index=stacking.names,
+            )
+            for part in (stacking.weights, stacking.losses)
+        )
+        rows = losses.T.to_dict("series") | rows
+    rows["constant"] = pd.Series(constant_losses(plan, predictions.functions))
+    return pd.DataFrame(rows).T, weights
+
+
 def constant_losses(plan, functions):
-    """Losses that a constant would have in place of each nuisance function, a dict."""
+    """Loss of a constant prediction for each nuisance function, a dict."""
     out = {}
     for name in functions:
         rows, target, binary = target_of(plan, name, 0, 0)
@@ -82,9 +111,9 @@ def overview(effect, binary, clip):
 
 
 def copies_of(y, X, share):
-    """Columns of X (N, D) that are y again, up to a linear function, a bool array (D,).
+    """Columns of X (N, D) that repeat y up to a linear function, a bool array (D,).
 
-    ``share`` is that of the variance of y which a near-copy leaves at most.
+    A copy leaves less than ``share`` of the variance of y unexplained.
     """
     y = (y - y.mean()) / y.std()
     centred = X - X.mean(0)
@@ -93,49 +122,13 @@ def copies_of(y, X, share):
     return 1 - r**2 < share
 
 
-def warn_of_copies(X, y, names):
-    """Warn of columns that are the outcome again."""
-    copies = [str(name) for name in np.asarray(names)[copies_of(y, X, COPY)]]
-    if copies:
-        warnings.warn(
-            f"X holds the outcome itself, or nearly: {', '.join(copies)}. Given a copy of the "
-            "outcome every effect is 0; drop it.",
-            stacklevel=3,
-        )
-
-
-def warn_of_overlap(table, clip):
-    """Warn where little or nothing of the treatment is left to learn from.
-
-    Parameters
-    ----------
-    table : Series
-        Of :meth:`ddml_fs.DDML.diagnostics`.
-    clip : float, or None
-        Of the interactive score; None with others.
-    """
-    left = table["unexplained_share"]
-    if left < 0.01:
-        warnings.warn(
-            f"X predicts the treatment almost perfectly ({left:.2%} of its variance is left): "
-            "the effect rests on next to nothing; drop columns that only encode the treatment.",
-            stacklevel=3,
-        )
-    if clip is not None and table["share_beyond_clip"] > 0:
-        warnings.warn(
-            f"{table['share_beyond_clip']:.1%} of the propensities were clipped to [{clip:g}, "
-            f"{1 - clip:g}]; overlap is weak there.",
-            stacklevel=3,
-        )
-
-
 def verdict(table, clip, estimand):
-    """What the diagnostics say, in plain words.
+    """What the diagnostics say, in words.
 
     Parameters
     ----------
     table : Series
-        Of :meth:`ddml_fs.DDML.diagnostics`.
+        See :meth:`ddml_fs.DDML.diagnostics`.
     clip : float, or None
         Of the interactive score; None with others.
     estimand : str
@@ -147,13 +140,13 @@ def verdict(table, clip, estimand):
     doubts = []
     if table["unexplained_share"] < 0.05:
         doubts.append(
-            f"the covariates explain {1 - table['unexplained_share']:.0%} of the treatment, so "
-            "that little is left to learn from"
+            f"the covariates explain {1 - table['unexplained_share']:.0%} of the treatment's "
+            "variance, so little is left to estimate the effect from"
         )
-    if clip is not None and table["share_beyond_clip"] > 0.01:
+    if clip is not None and table["share_beyond_clip"] > WEAK_OVERLAP:
         doubts.append(
-            f"{table['share_beyond_clip']:.0%} of the rows have almost no counterpart in the other "
-            "arm (weak overlap)"
+            f"{table['share_beyond_clip']:.0%} of the rows have almost no comparable rows in the "
+            "other arm (weak overlap)"
         )
     gains = {
         title: 1 - table[f"{title}_loss"] / max(table[f"{title}_loss_constant"], 1e-12)
@@ -166,12 +159,12 @@ def verdict(table, clip, estimand):
             "than a constant"
         )
     learned = ", ".join(f"{title} {max(gain, 0):.0%}" for title, gain in gains.items())
-    text = f"{estimand}. Held-out loss is below a constant's by: {learned}. "
+    text = f"{estimand}. Held-out loss, compared with a constant, is lower by: {learned}. "
     if table["n_samples"] < FEW:
         text += f"With fewer than {FEW} rows and strong confounding, intervals can be too short. "
     if doubts:
         return text + "Doubtful: " + "; ".join(doubts) + "."
     return text + (
-        "Overlap and nuisances give no reason for doubt; a confounder that is not in X would not "
-        "show here."
+        "Overlap and nuisances give no reason for doubt. These checks cannot detect a confounder "
+        "that is missing from X."
     )

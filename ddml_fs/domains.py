@@ -1,7 +1,7 @@
-"""Effects across domains: a random-effects meta-analysis of every feature at once.
+"""Effects across domains: a random-effects meta-analysis of all features at once.
 
-A domain d gives feature j the score U_dj and its information I_dj, and so the effect U_dj / I_dj
-with variance 1 / I_dj. Everything else follows from these two tables.
+In domain d, feature j has the score U_dj with information I_dj. Its effect is U_dj / I_dj with
+variance 1 / I_dj. All results follow from the tables U and I.
 """
 
 from dataclasses import dataclass, replace
@@ -13,28 +13,28 @@ from scipy.special import expit
 from ddml_fs.scores import log_odds
 
 TINY = 1e-12
-COLLINEAR = 0.01  # share of a column's variance that others leave, below which nothing is known
+COLLINEAR = 0.01  # a column is collinear if the others leave a smaller share of its variance
 INTERCEPT_STEPS = 4
 DIFFERENT = 0.01  # p-value of equal effects in all domains, below which they count as different
 UNSTABLE = 0.5  # instability from which a feature is called unstable
-SMALL = 0.1  # effects, in log-odds for one standard deviation, that make no difference
+SMALL = 0.1  # size of a negligible effect, in log-odds per standard deviation
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Scores and informations of every feature in cells of rows: a fold of a domain each.
+    """Scores and information of every feature in cells of rows; a cell is a fold of a domain.
 
     Attributes
     ----------
     U, I : arrays of shape (cells, F)
         Sums over the rows of a cell.
     domain, fold : int arrays of shape (cells,)
-        Where a cell belongs.
+        Domain and fold of each cell.
     influence : array of shape (N, F)
-        Of each row on the pooled effect.
+        Influence of each row on the pooled effect.
     chi2, df : arrays of shape (F,)
-        Score test of no effect in any of a feature's columns, over all rows, and its degrees of
-        freedom.
+        Statistic of the score test that no column of the feature has an effect, over all rows, and
+        its degrees of freedom.
     """
 
     U: np.ndarray
@@ -48,7 +48,7 @@ class Evidence:
     def without(self, part, number):
         """The evidence from all other domains (``part="domain"``) or folds (``part="fold"``).
 
-        The test is then that of the pooled effect.
+        The test is then the one of the pooled effect.
         """
         other = getattr(self, part) != number
         U, I = self.U[other], self.I[other]
@@ -69,9 +69,10 @@ class Evidence:
 
 
 def own_intercepts(score, v, e, g, domain):
-    """Give every domain an intercept of its own.
+    """Give every domain its own intercept.
 
-    With several domains, features whose means move with the label's are not taken for causes.
+    Otherwise, features whose means differ between domains as those of the label do would seem to
+    have an effect.
 
     Parameters
     ----------
@@ -85,8 +86,8 @@ def own_intercepts(score, v, e, g, domain):
     Returns
     -------
     v, e, g : arrays
-        A label's prediction moves on the log-odds, until its mean in a domain is that of the label;
-        v is centred by the mean there.
+        The log-odds of predicted labels are shifted so that the mean prediction in each domain is
+        the mean of the label; v is centred in each domain.
     """
     v, e, g = v.copy(), e.copy(), g.copy()
     for d in np.unique(domain):
@@ -108,18 +109,18 @@ def own_intercepts(score, v, e, g, domain):
 
 
 def best_sum(V, e, weight, dispersion):
-    """The sum of columns V (N, k) that explains e best, and the score test of none of them.
+    """The sum of columns V (N, k) that explains e best, and the score test of no effect.
 
     Returns
     -------
     b : array of shape (k,)
     chi2 : float
     df : int
-        Columns that say something of their own.
+        Degrees of freedom: the number of columns, without collinear ones.
     """
     V = V.astype(np.float64)
     M, U = (V * weight[:, None]).T @ V, V.T @ e
-    scale = np.sqrt(np.maximum(np.diag(M), TINY))
+    scale = np.sqrt(np.where(np.diag(M) > 0, np.diag(M), 1.0))
     values, vectors = np.linalg.eigh(M / scale[:, None] / scale)
     values, vectors = values[values > COLLINEAR], vectors[:, values > COLLINEAR]
     part = vectors.T @ (U / scale)
@@ -128,7 +129,7 @@ def best_sum(V, e, weight, dispersion):
 
 
 def collect(score, v, e, g, *, Z, own, straight, tested, domain, fold, dof=0.0):
-    """Sum the scores of every feature and their information over the folds of the domains.
+    """Sum the scores and the information of every feature over the folds of the domains.
 
     Parameters
     ----------
@@ -136,17 +137,17 @@ def collect(score, v, e, g, *, Z, own, straight, tested, domain, fold, dof=0.0):
     v : array of shape (N, P)
         Residuals of every column, given the columns of all other features.
     e, g : arrays of shape (N, F)
-        Residuals of the outcome without a feature, and its prediction.
+        Residuals and predictions of the outcome, from models without the feature.
     Z : array of shape (N, P)
         The columns.
     own : int array of shape (P,)
         The feature of every column.
     straight, tested : bool arrays of shape (P,)
-        The columns that make up a feature's effect, and those that are tested: bent ones are in
-        the test alone, so that the effect of a number is the slope of a line.
+        The columns that define the effect of a feature, and the columns that are tested. Hinge
+        functions are only tested, so that the effect of a number is the slope of a line.
     domain, fold : int arrays of shape (N,)
     dof : float
-        Degrees of freedom of the nuisances, where they have seen the rows.
+        Degrees of freedom of nuisances that were fitted on the same rows; otherwise 0.
 
     Returns
     -------
@@ -154,16 +155,15 @@ def collect(score, v, e, g, *, Z, own, straight, tested, domain, fold, dof=0.0):
 
     Notes
     -----
-    A feature of several columns, such as the levels of a category, is judged along the sum of its
-    columns that fits best; its effect is that of one standard deviation of this sum. The test
-    counts all columns. Of a column that the others explain all but :data:`COLLINEAR` of, nothing
-    is known.
+    For a feature with several columns, such as the levels of a category, the effect is that of one
+    standard deviation of the best-fitting sum of its columns. The test includes all columns.
+    Columns of which the others leave less than the share :data:`COLLINEAR` are not used.
     """
-    if domain.max() > 0 and dof == 0:  # nuisances that saw the rows have the intercepts already
+    if domain.max() > 0 and dof == 0:  # nuisances with dof have such intercepts already
         v, e, g = own_intercepts(score, v, e, g, domain)
     N, F = len(v), e.shape[1]
     dispersion = np.broadcast_to(score.dispersion(e), F)
-    known = v.var(0, dtype=np.float64) > COLLINEAR * np.maximum(Z.var(0, dtype=np.float64), TINY)
+    known = v.var(0, dtype=np.float64) > COLLINEAR * Z.var(0, dtype=np.float64)
     curve = np.zeros((N, F), dtype=v.dtype)
     chi2, df = np.zeros(F), np.zeros(F, dtype=int)
     weight = score.variance(g) * np.ones_like(e)
@@ -176,14 +176,15 @@ def collect(score, v, e, g, *, Z, own, straight, tested, domain, fold, dof=0.0):
             continue
         _, chi2[f], df[f] = best_sum(v[:, columns], e[:, f], weight[:, f], dispersion[f])
         line = columns[straight[columns]]
-        b = np.ones(len(line))  # a single column keeps its sign
+        b = np.ones(len(line))  # so that a single column keeps its sign
         if len(line) > 1:
             b = best_sum(v[:, line], e[:, f], weight[:, f], dispersion[f])[0]
         curve[:, f] = v[:, line] @ (b / (np.std(Z[:, line] @ b) or 1.0))
     moments = score.of_residuals(curve, e, g, dispersion)
     cells = np.unique(np.column_stack([domain, fold]), axis=0)
     member = (domain == cells[:, :1]) & (fold == cells[:, 1:])  # (cells, N)
-    # Residuals lose the degrees of freedom once; a label's weights, from the same fit, again.
+    # Residuals are too small because of the degrees of freedom, and so are the weights of labels,
+    # which come from the same fit.
     kept = max(1 - dof / N, 0.1) ** (2 if score.label else 1)
     U, I = (
         kept * np.stack([a[rows].sum(0, dtype=np.float64) for rows in member])
@@ -195,7 +196,7 @@ def collect(score, v, e, g, *, Z, own, straight, tested, domain, fold, dof=0.0):
 
 @dataclass(frozen=True)
 class Stability:
-    """What the domains together say about each of F features.
+    """Results of the meta-analysis over the domains, for each of F features.
 
     Attributes
     ----------
@@ -208,15 +209,15 @@ class Stability:
     differs : bool array of shape (F,)
         Whether effects differ between domains by more than chance explains.
     Q, I2 : arrays of shape (F,)
-        Cochran's Q, and the share of it that chance does not explain on average.
+        Cochran's Q, and the share of it that exceeds its expectation under equal effects.
     agreement : array of shape (F,)
-        Share of the domains whose effect has the mean's sign.
+        Share of the domains whose effect has the sign of the mean.
     z : array of shape (F,)
-        Mean over the standard deviation of the effect in a new domain.
+        Mean divided by the standard deviation of the effect in a new domain.
     invariance : array of shape (F,)
-        1 where chance explains the spread of the effects, else the share of Q that it explains.
+        1 if chance explains the spread of the effects, otherwise the share of Q that it explains.
     pvalue : array of shape (F,)
-        Of no effect in a new domain.
+        p-value of no effect in a new domain.
     """
 
     by_domain: np.ndarray
@@ -235,28 +236,28 @@ class Stability:
 
     @property
     def instability(self):
-        """How large the spread of an effect is beside the effect, from 0 to 1, (F,).
+        """Size of the variation between domains relative to the effect, from 0 to 1, (F,).
 
-        τ / √(τ² + θ² + s²), s being an effect that makes no difference: a size, which does not grow
-        with the number of rows as a test does.
+        It is τ / √(τ² + θ² + s²), where s is a negligible effect. Unlike a test statistic, it does
+        not grow with the number of rows.
         """
         return self.tau / np.sqrt(self.tau**2 + self.effect**2 + SMALL**2)
 
     @property
     def stable(self):
-        """Features whose effects differ little beside their size, (F,)."""
+        """Features whose instability is below :data:`UNSTABLE`, (F,)."""
         return self.instability < UNSTABLE
 
 
 def heterogeneity(U, I, known):
-    """How effects differ between domains, beside how much they would by chance.
+    """Heterogeneity of effects between domains.
 
     Parameters
     ----------
     U, I : arrays of shape (domains, ...)
-        Scores, and their variances where there is no effect.
+        Scores, and their variances under no effect.
     known : bool array of the same shape
-        Domains that say something of a feature.
+        Which domains have information about a feature.
 
     Returns
     -------
@@ -276,19 +277,19 @@ def heterogeneity(U, I, known):
 
 
 def quantile_of_chance(level, df):
-    """What Cochran's Q exceeds with a chance of ``level`` under equal effects; ∞ for one domain."""
+    """The upper ``level`` quantile of Cochran's Q under equal effects; ∞ for one domain."""
     return np.where(df > 0, stats.chi2.isf(level, np.maximum(df, 1)), np.inf)
 
 
 def across_domains(U, I):
     """Combine the domains by the method of DerSimonian and Laird.
 
-    ``tau`` is their moment estimate. In the mean, its error and its p-value, only what exceeds the
-    99 % quantile of Cochran's Q under equal effects counts towards the variance between domains,
-    where the original takes off the mean of Q: stable features keep their precision. Domains that
-    know nothing of a feature are left out. What matters for a domain yet unseen is the effect
-    there, with variance τ² + stderr²: ``z`` is the mean effect over its root.
-    With one domain, z is the model-based t, U/√I.
+    ``tau`` is their moment estimate. The mean, its standard error and its p-value use a smaller
+    variance between domains: only the part of Cochran's Q above its 99 % quantile under equal
+    effects counts, where the original method subtracts the expectation of Q. So stable features
+    keep their precision. Domains without information about a feature are left out. The effect in a
+    new domain has variance τ² + stderr², and ``z`` is the mean effect divided by its root. With one
+    domain, z is the model-based t statistic U/√I.
 
     Parameters
     ----------
@@ -313,9 +314,9 @@ def across_domains(U, I):
     effect = (weights * theta).sum(0) / weights.sum(0)
     stderr = 1 / np.sqrt(weights.sum(0))
     z = np.where(known.any(0), effect / np.sqrt(tau2 + stderr**2), 0.0)
-    # Of the moment estimate of τ², by the quantiles of Q under equal effects.
+    # Interval of the moment estimate of τ², from the quantiles of Q under equal effects.
     bounds = [stats.chi2.ppf(q, np.maximum(df, 1)) for q in (0.975, 0.025)]
-    # With a spread estimated from few domains, the reference is Student's t.
+    # If the variance between domains is estimated, the reference is Student's t.
     tails = stats.t.sf(np.abs(z), np.maximum(df, 1)), stats.norm.sf(np.abs(z))
     pvalue = 2 * np.where(tau2 > 0, *tails)
     return Stability(

@@ -1,5 +1,6 @@
 """DDML: the effect of one treatment."""
 
+import logging
 from typing import Any, Self
 
 import numpy as np
@@ -8,15 +9,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ddml_fs import diagnostics, inference
+from ddml_fs import cautions, diagnostics, inference
 from ddml_fs.engine.devices import resolve_devices
 from ddml_fs.engine.plan import Plan, make_plan
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
+from ddml_fs.estimate import FittedEffect
+from ddml_fs.heterogeneity import HeterogeneityMixin
 from ddml_fs.nuisances import resolve_nuisance
-from ddml_fs.nuisances.held_out_loss import losses_of
+from ddml_fs.placebo import PlaceboMixin
 from ddml_fs.progress import progress_bar
 from ddml_fs.scores import CLIP, Score, residuals, resolve_score
+from ddml_fs.sensitivity import SensitivityMixin, elements
 from ddml_fs.validation import (
     check_column,
     check_covariates,
@@ -24,87 +28,93 @@ from ddml_fs.validation import (
     check_identified,
     check_integer,
     check_label,
-    check_number,
     check_treatment,
     check_vector,
     forget_fit,
 )
 
+LOGGER = logging.getLogger(__name__)
 
-class DDML(BaseEstimator):
+
+class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, FittedEffect, BaseEstimator):
     """Effect of a treatment on an outcome by Disentangled Double Machine Learning.
 
-    Nuisance models predict the treatment and the outcome from the covariates, each row by models
-    that have not seen it (cross-fitting), and the effect comes from an orthogonal score.
+    Nuisance models predict the treatment and the outcome from the covariates. Each row is predicted
+    by models that were fitted on other rows (cross-fitting). The effect follows from an orthogonal
+    score.
 
     Parameters
     ----------
     nuisance : str, Nuisance, estimator or pair of estimators, default="stacked"
-        Nuisance models. "stacked": several, weighed by how well they predict held-out rows. "mlp":
-        the paper's networks, which encode the covariates into what confounds and what acts on the
-        treatment or the outcome alone; "rf": random forests on their latents; "boosting", "gp"
-        (Gaussian processes, for few rows), "smooth" and "ridge" (closed forms): on the covariates.
-        An object of :mod:`ddml_fs.nuisances` has settings of its own. A scikit-learn estimator, or
-        a pair for (treatment, outcome), is fitted on the covariates and used as it is, alone.
+        Nuisance models. "stacked": several models, weighted by their held-out loss. "mlp": the
+        networks of the paper, which split the covariates' information into three parts: for
+        confounding, for the treatment only and for the outcome only. "rf": random forests on the
+        latents of these networks. "boosting", "gp" (Gaussian processes, for few rows), "smooth" and
+        "ridge" (both in closed form): models of the covariates. An object of
+        :mod:`ddml_fs.nuisances` allows other settings. A scikit-learn estimator, or a pair for
+        (treatment, outcome), is fitted on the covariates.
     score : {"auto", "partially_linear", "interactive", "logistic"}, default="auto"
         "auto": interactive for a 0/1 treatment, partially linear for a continuous one. Partially
         linear: one constant effect, any treatment. Interactive: effects may vary with X; 0/1
         treatments only (AIPW, with outcome models per arm). Logistic: the effect on the log-odds of
-        a 0/1 outcome, by one step from zero, so that large effects come out too small.
+        a 0/1 outcome; the score is orthogonal at a zero effect, so large effects may be biased.
     target : {"ate", "att"}, default="ate"
         Average effect over all rows or, with the interactive score, over the treated.
     n_folds : int, default=5
-        Folds of the cross-fitting, K.
+        Number of folds of the cross-fitting, K.
     n_repeats : int, default=1
-        Random splits; the median effect is reported, and its spread counts in the standard error.
+        Number of random splits. The median effect is reported, and the standard error includes the
+        spread between splits.
     clip : float, optional
-        Propensities are kept this far from 0 and 1; 0.01 unless given. Interactive score only.
+        Propensities are clipped to [clip, 1 - clip]; 0.01 by default. Interactive score only.
     n_jobs : int, optional
-        Workers for networks' shards and scikit-learn models, threads of closed forms.
+        Number of joblib workers for networks and scikit-learn models, and of threads for closed
+        forms.
     device : str or torch.device, default="auto"
-        Where networks and Gaussian processes compute: CUDA, then MPS, then the CPU.
+        Where networks and Gaussian processes run. "auto" is CUDA, then MPS, then the CPU.
     random_state : int, RandomState or None, default=None
         Seed of splits, weights and batches.
     verbose : bool, default=False
-        Whether to show a progress bar.
+        Whether to show progress. Details are logged under the name "ddml_fs".
 
     Attributes
     ----------
     effect_ : float
-        The effect; also as ``ate_`` or ``att_`` where it is one of these.
+        The effect; also available as ``ate_`` or ``att_`` if it is one of these.
     estimand_ : str
         What the effect is: "ATE", "ATT", "partially linear slope" or "log-odds slope".
     score_ : str
-        The score, resolved.
+        The score that was used.
     stderr_, pvalue_ : float
-        Robust standard error from the influence function, and p-value of a zero effect.
+        Robust standard error from the influence function, and p-value of the test of a zero effect.
     influence_ : array of shape (n_samples,)
-        Each row's influence on the effect.
+        Influence function: each row's influence on the effect.
     residuals_ : DataFrame
         Held-out residuals ``v`` of the treatment and ``e`` of the outcome, and ``u = e − θv``.
     nuisances_ : DataFrame
         Held-out predictions ``m`` = E[T | X], ``g`` = E[Y | X] and, with the interactive score,
         ``mu_0`` and ``mu_1``.
     nuisance_losses_ : DataFrame
-        Held-out loss of every candidate, of what was used and of a constant, for each nuisance
-        function: log-loss of 0/1 targets, mean squared error of others.
+        Held-out loss of each nuisance function, for every candidate model, for the model that was
+        used and for a constant: log-loss for 0/1 targets, mean squared error for others.
     nuisance_weights_ : DataFrame
-        Weights of the candidates for each nuisance function; with stacked nuisances only.
+        Weights of the candidate models for each nuisance function; only for stacked nuisances.
     roles_ : DataFrame
-        How much each covariate acts as confounder, on the treatment or on the outcome only; only
-        where there is a network.
+        How strongly each covariate acts as confounder, on the treatment only and on the outcome
+        only; only if networks are among the nuisances.
     verdict_ : str
-        What the diagnostics say, in plain words.
+        What the diagnostics say, in words.
     repeats_ : DataFrame
         Effect and standard error of every random split.
     folds_ : list of pairs of int arrays
-        Training and held-out rows of every fold, split by split.
+        Training and held-out rows of every fold, for one split after another.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    ``influence_``, ``residuals_`` and ``nuisances_`` are those of the split nearest the median.
+    ``influence_``, ``residuals_`` and ``nuisances_`` belong to the split whose effect is closest to
+    the median.
 
     Examples
     --------
@@ -148,12 +158,13 @@ class DDML(BaseEstimator):
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
-            Covariates: everything that may confound.
+            Covariates: all variables that may confound treatment and outcome.
         y : array of shape (n_samples,)
             Outcome; 0/1 for the logistic score.
         treatment : array of shape (n_samples,), str or int
-            Treatment, 0/1 or continuous; or the column of X that is the treatment, all others being
-            covariates. Keyword only: a swapped y would be a silent error.
+            Treatment, 0/1 or continuous; or the name or number of the column of X that is the
+            treatment, where all other columns are covariates. Keyword only, so that it cannot be
+            swapped with y.
 
         Returns
         -------
@@ -175,9 +186,9 @@ class DDML(BaseEstimator):
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
         covariates = np.arange(X.shape[1]) != column
         if not covariates.any():
-            raise ValueError("X must have a covariate beside the treatment, got none.")
+            raise ValueError("X must have a covariate besides the treatment, got none.")
         check_identified(X[:, covariates], T)
-        diagnostics.warn_of_copies(X[:, covariates], y, np.asarray(names)[covariates])
+        cautions.warn_of_outcome_copies(X[:, covariates], y, np.asarray(names)[covariates])
 
         strata = y if score.label else T if binary else None
         plan = make_plan(
@@ -192,10 +203,11 @@ class DDML(BaseEstimator):
             n_repeats=self.n_repeats,
             strata=None if strata is None else strata.astype(int),
         )
+        devices = tuple(resolve_devices(self.device))
+        facts = score.estimand, score.name, nuisance, *X.shape, len(plan.folds), devices[0]
+        LOGGER.info("%s by the %s score; %r; %d rows, %d columns; %d folds; device %s", *facts)
         with progress_bar(self.verbose, "DDML") as progress:
-            resources = Resources(
-                tuple(resolve_devices(self.device)), self.n_jobs, progress=progress
-            )
+            resources = Resources(devices, self.n_jobs, progress=progress)
             predictions = nuisance.predict(plan, arms=score.arms, resources=resources)
         self._combine(plan, predictions, score, index)
         self._describe(plan, predictions, names, column)
@@ -203,17 +215,20 @@ class DDML(BaseEstimator):
         self._binary_, self._clip_ = binary, CLIP if clip is None else clip
         table = self.diagnostics()
         self.verdict_ = diagnostics.verdict(table, clip, score.estimand)
-        diagnostics.warn_of_overlap(table, clip)
+        LOGGER.info("Effect %.4g (%.2g). %s", self.effect_, self.stderr_, self.verdict_)
+        cautions.warn_of_overlap(table, clip)
+        shift = abs(score.unadjusted(T, y) - self.effect_) / max(self.stderr_, 1e-300)
+        cautions.warn_of_few_rows(len(X), shift)
         return self
 
     def _covariates(self, X, reset):
-        """X as an array; its names and width are noted, or compared with those of ``fit``."""
+        """X as an array. Its names and width are stored, or compared with those of ``fit``."""
         values = check_covariates(X)
         validate_data(self, X=X, reset=reset, skip_check_array=True)
         return values
 
     def _combine(self, plan: Plan, predictions: Predictions, score: Score, index):
-        """Scores of every split, and the median over the splits."""
+        """Effect of every split, and the median over the splits."""
         T, y = plan.T[:, 0], plan.Y[:, 0]
         splits = [score.moments(T, y, predictions.of(r)) for r in range(plan.n_repeats)]
         effects = np.array([split.theta for split in splits])
@@ -229,6 +244,8 @@ class DDML(BaseEstimator):
         r = int(np.argmin(np.abs(effects - self.effect_)))
         hat = predictions.of(r)
         self.influence_ = splits[r].influence
+        self._nearest_split_ = r
+        self._elements_ = elements(score, T, y, hat, splits[r].theta)
         v, e = residuals(T, hat.m, y, hat.g)
         self.residuals_ = pd.DataFrame({"v": v, "e": e, "u": e - self.effect_ * v}, index=index)
         self.nuisances_ = pd.DataFrame(
@@ -236,21 +253,10 @@ class DDML(BaseEstimator):
         )
 
     def _describe(self, plan: Plan, predictions: Predictions, names, column):
-        """Losses and weights of the nuisances, and what networks tell."""
-        repeats = range(plan.n_repeats)
-        rows = {"used": pd.DataFrame([losses_of(plan, predictions, r) for r in repeats]).mean()}
-        if (stacking := predictions.stacking) is not None:
-            weights, losses = (
-                pd.DataFrame(
-                    {name: part[name][:, 0, 0].mean(0) for name in predictions.functions},
-                    index=stacking.names,
-                )
-                for part in (stacking.weights, stacking.losses)
-            )
+        """Losses and weights of the nuisances, and summaries of networks."""
+        self.nuisance_losses_, weights = diagnostics.nuisance_tables(plan, predictions)
+        if weights is not None:
             self.nuisance_weights_ = weights
-            rows = losses.T.to_dict("series") | rows
-        rows["constant"] = pd.Series(diagnostics.constant_losses(plan, predictions.functions))
-        self.nuisance_losses_ = pd.DataFrame(rows).T
         if predictions.networks is not None:
             networks = predictions.networks
             self.roles_ = diagnostics.roles_table(networks, len(plan.X) * plan.n_repeats, names)
@@ -259,37 +265,8 @@ class DDML(BaseEstimator):
             self._encoder_ = min(networks, key=lambda n: n.valid_loss).encoder
             self._inputs_kept_ = float(np.mean([n.keep.sum() for n in networks]))
 
-    def conf_int(self, level: float = 0.95) -> tuple[float, float]:
-        """The two ends of the confidence interval.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Coverage.
-
-        Returns
-        -------
-        low, high : float
-        """
-        check_is_fitted(self)
-        check_number(level, "level", 1e-6, 1 - 1e-6)
-        return inference.normal_interval(self.effect_, self.stderr_, level)
-
-    def summary(self, level: float = 0.95) -> pd.DataFrame:
-        """Effect, standard error, z, p-value and interval as a DataFrame of one row."""
-        low, high = self.conf_int(level)
-        row = {
-            "effect": self.effect_,
-            "stderr": self.stderr_,
-            "z": self.effect_ / self.stderr_,
-            "pvalue": self.pvalue_,
-            f"{50 - 50 * level:g}%": low,
-            f"{50 + 50 * level:g}%": high,
-        }
-        return pd.DataFrame(row, index=[self.estimand_])
-
     def represent(self, X: Any) -> Bunch:
-        """The three latents of rows, by the encoder with the least validation loss.
+        """The three latents of given rows, from the encoder with the lowest validation loss.
 
         Parameters
         ----------
@@ -307,15 +284,16 @@ class DDML(BaseEstimator):
         return Bunch(Zc=Zc, Zt=Zt, Zy=Zy)
 
     def diagnostics(self) -> pd.Series:
-        """What to look at before the effect is believed; ``verdict_`` says it in words.
+        """Diagnostics of the effect; ``verdict_`` summarises them in words.
 
         Returns
         -------
         diagnostics : Series
-            ``n_samples``; ``unexplained_share`` of the treatment's variance; for a binary treatment
-            the range of the propensities and the share beyond the clip; ``abs_corr_v_u``; held-out
-            losses of the nuisances and of a constant in their place; and the mean number of inputs
-            behind open gates. ``nuisance_losses_`` has the losses of every candidate.
+            ``n_samples``; ``unexplained_share``, the share of the treatment's variance that the
+            covariates do not explain; for a binary treatment, the range of the propensities and
+            the share of them that is clipped; ``abs_corr_v_u``, the correlation of the residuals;
+            held-out losses of the nuisances and of a constant; and ``inputs_kept``, the mean number
+            of covariates that networks use. ``nuisance_losses_`` has the losses of all candidates.
         """
         check_is_fitted(self)
         rows = diagnostics.overview(self, self._binary_, self._clip_)

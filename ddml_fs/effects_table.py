@@ -4,18 +4,19 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ddml_fs.domains import across_domains
+from ddml_fs.domains import TINY, across_domains
 from ddml_fs.inference import holm
 
 TAUS = ("tau", "tau_low", "tau_high")
 
 
 def chosen(shown, arrays):
-    """For every feature the entry of its own outcome.
+    """For every feature the entry of the outcome that is shown.
 
     Parameters
     ----------
     shown : int array of shape (F,)
+        Number of the outcome.
     arrays : list of arrays of shape (..., F)
         One per outcome.
     """
@@ -34,7 +35,7 @@ def effects_table(evidence, result, domains):
     result : SweepResult
         Has the features and the classes.
     domains : array
-        Names of the domains that the evidence is from.
+        Names of the domains of the evidence.
 
     Returns
     -------
@@ -52,9 +53,11 @@ def effects_table(evidence, result, domains):
     df = of("df", evidence)
     size = result.features.size
     several = size > 1
-    # Of several columns the sum that fits best is taken, which chance alone would give an effect.
+    # For several columns the best-fitting sum is used. By chance alone it would have an effect,
+    # whose expected size is subtracted.
     effect = np.where(several, np.sqrt(np.maximum(effect**2 - (size - 1) * stderr**2, 0)), effect)
-    # Of a block, all columns are tested at once; effects that differ are judged by their spread.
+    # All columns of a block are tested at once. If effects differ between domains, the test is that
+    # of the mean effect in a new domain.
     tested = stats.chi2.sf(of("chi2", evidence), np.maximum(df, 1))
     pvalue = np.where(of("differs"), of("pvalue"), tested)
     pvalue = np.minimum(1.0, np.where(df > 0, pvalue, 1.0) * len(parts))
@@ -88,18 +91,18 @@ def effects_table(evidence, result, domains):
 
 
 def spread_to_copies(table, order, group, scale, names):
-    """From distinct columns to all features: copies share a row, constants have no effect.
+    """From distinct features to all features: copies share results, constants have no effect.
 
     Parameters
     ----------
     table : DataFrame
-        One row per distinct column.
+        One row per distinct feature.
     order : int array of shape (F,)
-        The distinct columns, best first.
+        The distinct features, best first.
     group : int array of shape (D,)
-        For each feature its distinct column, −1 for constants.
+        For each feature its distinct feature, −1 for constants.
     scale : array of shape (D,)
-        Standard deviations of the features, with signs: copies may be coded in other units.
+        Standard deviations of the features, with signs, as copies may have other units.
     names : sequence of str
 
     Returns
@@ -109,7 +112,7 @@ def spread_to_copies(table, order, group, scale, names):
     ranking : int array of shape (D,)
         1 for the best.
     order : int array
-        Features that vary, best first.
+        The features that vary, best first.
     """
     place = np.empty(len(order), dtype=int)
     place[order] = np.arange(len(order))
@@ -119,7 +122,7 @@ def spread_to_copies(table, order, group, scale, names):
     spread.index = pd.Index(names, name="feature")
     constant = group < 0
     in_units = ["effect", "stderr", *TAUS, *(c for c in spread if c.startswith("effect["))]
-    first = varies[np.unique(group[varies], return_index=True)[1]]  # a column for each group
+    first = varies[np.unique(group[varies], return_index=True)[1]]  # one feature per group
     ratio = np.where(constant, 1.0, scale[first][group] / np.where(constant, 1.0, scale))
     for name in in_units:
         size = np.abs(ratio) if name in ("stderr", *TAUS) else ratio
@@ -133,3 +136,42 @@ def spread_to_copies(table, order, group, scale, names):
     places = place[group[features]]
     ranking[features] = np.searchsorted(places, places) + 1
     return spread, ranking, features
+
+
+def domain_effects(table, result, shown, domains):
+    """The effect of every feature in every domain, with a 95 % interval.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From :func:`spread_to_copies`.
+    result : SweepResult
+    shown : int array of shape (F,)
+        From :func:`effects_table`.
+    domains : array
+
+    Returns
+    -------
+    long : DataFrame
+        ``feature``, ``domain``, ``effect``, ``stderr``, ``low``, ``high``. NaN where the rows of a
+        domain have no information about a feature.
+    """
+    features = result.features
+    I = chosen(shown, [s.by_domain()[1] for s in result.evidence])[:, features.group]
+    known = (I > TINY) & (features.group >= 0)
+    unit = np.where(features.size[features.group] == 1, np.abs(features.scale), 1.0)
+    stderr = np.where(known, 1 / np.sqrt(np.where(known, I, 1.0)), np.nan) / unit
+    parts = [
+        pd.DataFrame(
+            {
+                "feature": table.index,
+                "domain": name,
+                "effect": np.where(known[d], table[f"effect[{name}]"], np.nan),
+                "stderr": stderr[d],
+            }
+        )
+        for d, name in enumerate(domains)
+    ]
+    long = pd.concat(parts, ignore_index=True)
+    half = stats.norm.ppf(0.975) * long["stderr"]
+    return long.assign(low=long["effect"] - half, high=long["effect"] + half)

@@ -1,4 +1,4 @@
-"""What users pass to the selector, read into plain arrays."""
+"""Labels and domains as users pass them, read into plain arrays."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MOST_CLASSES = 20  # integers with more values are numbers, not labels
 
 @dataclass(frozen=True)
 class Target:
-    """The label or number that features act on.
+    """The label or number on which effects are estimated.
 
     Attributes
     ----------
@@ -23,8 +23,8 @@ class Target:
     classes : array, or None
         The labels; None for numbers.
     outcomes : list of arrays of shape (N,)
-        What effects are estimated on: the number, the second of two classes, or each of several
-        classes against the rest.
+        The outcomes of the estimates: the number itself, the second of two classes as 0/1, or each
+        of several classes against the rest as 0/1.
     """
 
     y: np.ndarray
@@ -33,7 +33,7 @@ class Target:
 
     @property
     def n_least(self):
-        """Rows of the rarest class, or all rows."""
+        """Number of rows of the rarest class; for numbers, of all rows."""
         return len(self.y) if self.classes is None else int(np.bincount(self.y).min())
 
 
@@ -55,7 +55,7 @@ def read_target(y, task):
     encoder = LabelEncoder().fit(y)
     codes, classes = encoder.transform(y), encoder.classes_
     if len(classes) < 2:
-        raise ValueError(f"y must have at least 2 classes, got one class, {classes[0]!r}.")
+        raise ValueError(f"y must have at least 2 classes, got only one class, {classes[0]!r}.")
     shown = range(1, 2) if len(classes) == 2 else range(len(classes))
     target = Target(codes, classes, [(codes == c).astype(np.float64) for c in shown])
     if target.n_least < 2:
@@ -65,17 +65,17 @@ def read_target(y, task):
 
 
 def read_domains(sample_domain, n_samples):
-    """Which rows are sources, and the domain of each of these.
+    """Find the rows of source domains, and the domain of each.
 
-    Negative numbers mark targets, as in skada.
+    Negative numbers mark rows of target domains, as in skada.
 
     Returns
     -------
     source : bool array of shape (n_samples,)
     domain : int array of shape (n_sources,)
-        Number of the domain.
+        Number of the domain, as a position in ``names``.
     names : array
-        Of the domains.
+        Names of the domains.
     """
     if sample_domain is None:
         return np.ones(n_samples, bool), np.zeros(n_samples, int), np.array(["all"])
@@ -89,8 +89,8 @@ def read_domains(sample_domain, n_samples):
         if 0 < texts < len(labels):
             raise ValueError(
                 f"sample_domain must be all text or all numbers, got {texts} texts and "
-                f"{len(labels) - texts} numbers; name targets by negative numbers, with numbers "
-                "for the sources, or leave the targets' rows out."
+                f"{len(labels) - texts} numbers; use numbers for all domains, negative ones for "
+                "targets, or leave the rows of targets out."
             )
         labels = np.array(labels.tolist())  # numbers in a column of objects are numbers
     source = np.ones(n_samples, bool)
@@ -99,8 +99,8 @@ def read_domains(sample_domain, n_samples):
         if negative:
             raise ValueError(
                 f"sample_domain must not mix text with negative numbers, got the text "
-                f"{str(negative[0])!r}; name targets by negative numbers, with numbers for the "
-                "sources, or leave the targets' rows out."
+                f"{str(negative[0])!r}; use numbers for all domains, negative ones for targets, "
+                "or leave the rows of targets out."
             )
     if labels.dtype.kind in "if":
         if not np.isfinite(labels).all():
@@ -108,20 +108,20 @@ def read_domains(sample_domain, n_samples):
         source = labels >= 0
     if not source.any():
         raise ValueError(
-            "sample_domain must name at least one source, a label that is not negative; got "
-            "targets alone."
+            "sample_domain must have at least one source domain, which is not negative, got only "
+            "targets."
         )
     names, domain = np.unique(labels[source], return_inverse=True)
     return source, domain, names
 
 
 def number_of_folds(wanted, target):
-    """As many folds as the rarest class and the rows allow."""
+    """The number of folds, reduced if the rarest class or the table has too few rows."""
     return max(2, min(wanted, target.n_least, len(target.y) // 4))
 
 
 def strata_of(target, domain, n_folds):
-    """Labels that every fold shall have in the same shares: classes within domains, or None."""
+    """Strata for the folds: classes within domains if these are large enough, or None."""
     several = domain.max() > 0
     both = target.y * (domain.max() + 1) + domain if target.classes is not None else domain
     if several and np.bincount(both)[np.unique(both)].min() >= n_folds:
@@ -130,7 +130,7 @@ def strata_of(target, domain, n_folds):
 
 
 def splits_of_domains(target, domain):
-    """Whether one domain at a time can be left out: the others have every class then."""
+    """Whether each domain can be left out in turn, so that the others still have every class."""
     if domain.max() == 0:
         return False
     if target.classes is None:

@@ -1,30 +1,30 @@
-"""Tables as people have them, read into blocks of columns: a feature is one block."""
+"""Reads tables of any kind into blocks of numeric columns; a feature is one block."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-KNOTS = (0.25, 0.5, 0.75)  # quantiles where a bent effect may change its slope
-RARE = 0.005  # levels with a smaller share of the rows are one, "other"
+KNOTS = (0.25, 0.5, 0.75)  # quantiles at which a nonlinear effect may change its slope
+RARE = 0.005  # levels with a smaller share of the rows are merged into "other"
 MISSING = 0.01  # a column with a larger share of missing numbers gets an indicator
-NEAR = 0.995  # columns with a larger correlation are one quantity, measured twice
-DIGITS = 5  # to which standardised columns are compared
+NEAR = 0.995  # columns with a larger absolute correlation are near copies
+DIGITS = 5  # number of digits by which standardised columns are compared
 MISSING_LEVEL = "missing"
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How one column of a table is read, as its rows at ``fit`` decided.
+    """How one column of a table is read, as determined from the rows in ``fit``.
 
     Attributes
     ----------
     name : str
     kind : {"number", "date", "category"}
     levels : tuple
-        Of a category, those with an indicator.
+        For a category, the levels that have an indicator.
     fill : float
-        Stands for a missing number: the median.
+        Value in place of a missing number: the median.
     indicator : bool
         Whether missing numbers have an indicator.
     note : str
@@ -50,13 +50,13 @@ class Reader:
 
 
 def texts_of(column):
-    """A column of categories as text, missing values as a level of their own, (N,)."""
+    """A column of categories as text, with missing values as a separate level, (N,)."""
     missing = pd.isna(column).to_numpy()
     return np.where(missing, MISSING_LEVEL, column.astype(str).to_numpy(dtype=object))
 
 
 def numbers_of(column, kind):
-    """A column of numbers, truth values or dates as numbers, NaN where they are missing, (N,)."""
+    """A column of numbers, booleans or dates as numbers, with NaN for missing values, (N,)."""
     if kind == "date":
         days = (column - pd.Timestamp(0, tz=column.dt.tz)) / pd.Timedelta(days=1)
         return days.to_numpy(dtype=np.float64)
@@ -72,7 +72,7 @@ def reader_of(column):
     Examples
     --------
     >>> reader_of(pd.Series([1.0, None, 3.0, 4.0], name="age")).note
-    'number; 1 missing: the median, and an indicator'
+    'number; 1 missing set to the median, with an indicator'
     >>> reader_of(pd.Series(["a", "b", None, "b", "a", None], name="shop")).levels
     ('a', 'b', 'missing')
     """
@@ -84,13 +84,13 @@ def reader_of(column):
     else:
         counts = pd.Series(texts_of(column)).value_counts().sort_index()
         common = counts >= max(RARE * len(column), 2)
-        # Of two levels, the other one is where this is not.
+        # With two levels, one indicator is enough.
         levels = tuple(counts.index[common] if len(counts) > 2 else counts.index[-1:])
         note = f"category with {len(counts)} levels"
         if (~common).any():
-            note += f"; {int((~common).sum())} rare ones are one, 'other'"
+            note += f"; {int((~common).sum())} rare levels merged into 'other'"
         if MISSING_LEVEL in counts:
-            note += f"; {counts[MISSING_LEVEL]} missing are a level"
+            note += f"; {counts[MISSING_LEVEL]} missing as a level"
         return Reader(name, "category", levels, note=note)
     values = numbers_of(column, kind)
     missing = int(np.isnan(values).sum())
@@ -98,13 +98,13 @@ def reader_of(column):
     if not missing:
         return Reader(name, kind, fill=fill, note=what)
     indicator = missing > MISSING * len(values)
-    note = f"{what}; {missing} missing: the median" + (", and an indicator" if indicator else "")
+    note = f"{what}; {missing} missing set to the median" + ", with an indicator" * indicator
     return Reader(name, kind, fill=fill, indicator=indicator, note=note)
 
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How a table is read: one reader a column, and the feature of each.
+    """How a table is read: one reader per column, and the feature of each column.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class Encoding:
     feature : int array of shape (n_columns,)
         The feature that a column of the table belongs to.
     names : list of str
-        Of the features.
+        Names of the features.
     """
 
     readers: list
@@ -122,7 +122,7 @@ class Encoding:
 
     @classmethod
     def of(cls, X, names, groups=None):
-        """From a table: an array (N, D) or a DataFrame, names of its columns, and their groups."""
+        """From an array (N, D) or a DataFrame, the names of its columns, and their groups."""
         if isinstance(X, pd.DataFrame):
             readers = [reader_of(X.iloc[:, j]) for j in range(X.shape[1])]
         else:
@@ -147,10 +147,21 @@ class Encoding:
 
     @property
     def width(self):
-        """Numbers of columns that the readers make, (n_columns,)."""
+        """Number of numeric columns that each reader makes, (n_columns,)."""
         return np.array(
             [len(r.levels) if r.kind == "category" else 1 + r.indicator for r in self.readers]
         )
+
+    @property
+    def columns(self):
+        """Names of the columns of :meth:`read`: a category has one per level, as "shop = a"."""
+        names = []
+        for r in self.readers:
+            if r.kind == "category":
+                names += [f"{r.name} = {level}" for level in r.levels]
+            else:
+                names += [r.name, *([f"{r.name} missing"] if r.indicator else [])]
+        return names
 
     @property
     def own(self):
@@ -159,7 +170,7 @@ class Encoding:
 
     @property
     def plain(self):
-        """Whether a table of numbers is read as it is."""
+        """Whether all columns are numbers without indicators, read unchanged."""
         return all(r.kind == "number" and not r.indicator for r in self.readers)
 
     def read(self, X):
@@ -185,20 +196,21 @@ class Features:
     feature : int array of shape (Q,)
         The feature of each of these columns.
     Z : array of shape (N, P)
-        Linear columns of the distinct features, those of a feature side by side; in single
-        precision, two-valued ones as 0/1, others centred.
+        Linear columns of the distinct features in single precision, those of one feature next to
+        each other; two-valued columns as 0/1, others centred.
     own : int array of shape (P,)
-        The distinct feature that a column belongs to, in rising order.
+        The distinct feature that a column belongs to, in increasing order.
     binary : bool array of shape (P,)
     unit : array of shape (P,)
         Standard deviations of the columns of Z.
     group : int array of shape (F_in,)
-        For each feature of the table its distinct one; copies share one, constants have −1.
+        For each feature of the table the number of its distinct feature. Copies share a number;
+        constants have −1.
     scale : array of shape (F_in,)
-        Standard deviation of a feature of one column, negative where its sign is turned against
-        its copy's; 1 for others.
+        Standard deviation of a feature with one column, negative if its sign is opposite to that of
+        its copy; 1 for other features.
     near : int array of shape (F,)
-        A feature that measures nearly the same and comes before; itself where there is none.
+        The first feature that nearly repeats this one, or the feature itself.
     """
 
     X: np.ndarray
@@ -213,7 +225,7 @@ class Features:
 
     @property
     def n_features(self):
-        """F, distinct ones."""
+        """Number of distinct features, F."""
         return len(self.near)
 
     @property
@@ -223,19 +235,19 @@ class Features:
 
     @property
     def first(self):
-        """A feature of the table for each distinct one, (F,)."""
+        """For each distinct feature the first feature of the table that it stands for, (F,)."""
         varies = np.flatnonzero(self.group >= 0)
         return varies[np.unique(self.group[varies], return_index=True)[1]]
 
     def columns_of(self, features):
-        """Columns of X that hold distinct features, in their order."""
+        """Columns of X that belong to the given distinct features, in their order."""
         return np.concatenate(
             [np.flatnonzero(self.feature == self.first[f]) for f in features] or [np.empty(0, int)]
         )
 
 
 def read_features(X, feature, n_features):
-    """Read a table of numbers.
+    """Find the distinct, varying features of a table of numbers.
 
     Parameters
     ----------
@@ -258,7 +270,8 @@ def read_features(X, feature, n_features):
     low, high = X.min(0), X.max(0)
     varies = low < high
     binary = ((low == X) | (high == X)).all(0) & varies
-    # Centred before it is rounded, so that no large offset drowns a column; no negative zeros.
+    # Centred before rounding, so that a large offset does not hide the variation; the 0.0 removes
+    # negative zeros.
     values = np.where(binary, high == X, X - X.mean(0)) + 0.0
     sd = values.std(0)
     group, scale = np.full(n_features, -1), np.ones(n_features)
@@ -300,7 +313,7 @@ def read_features(X, feature, n_features):
 
 
 def near_copies(Z, own, unit):
-    """For each feature the first that measures nearly the same, or itself, (F,)."""
+    """For each feature the first one that nearly repeats it, or the feature itself, (F,)."""
     n_features = own.max(initial=-1) + 1
     near = np.arange(n_features)
     alone = np.flatnonzero(np.bincount(own, minlength=n_features)[own] == 1)
@@ -314,13 +327,13 @@ def near_copies(Z, own, unit):
 
 
 def bent_columns(features):
-    """Hinges of the columns that take more than two values, for effects that are not linear.
+    """Hinge functions of all columns with more than two values, for nonlinear effects.
 
     Returns
     -------
     hinges : array of shape (N, H)
     column : int array of shape (H,)
-        The column of ``features.Z`` that a hinge bends.
+        The column of ``features.Z`` of each hinge function.
     """
     hinges, column = [], []
     for j in np.flatnonzero(~features.binary):

@@ -1,8 +1,9 @@
-"""The order of the features: what each is expected to gain in a new domain, given those before it.
+"""Forward selection by the gain that a feature is expected to have in a new domain.
 
-A feature is a block of columns: itself, its bent parts, the levels of a category. Forward, the
-block with the best score is taken, and its part is taken out of the label and of all other blocks
-by ridge regression. All of it happens on sums of squares and products, one table a domain.
+A feature is a block of columns: the column itself, its hinge functions, the levels of a category.
+In each step the block with the best score is taken. Then a ridge regression on this block removes
+its part from the label and from all other blocks. All computations use sums of squares and
+products, one table per domain.
 """
 
 from dataclasses import dataclass, replace
@@ -10,18 +11,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ddml_fs.domains import heterogeneity, quantile_of_chance
+from ddml_fs.progress import Progress
 
-RIDGE = 0.03  # of a column's variance; more where columns are many for the rows
+RIDGE = 0.03  # share of a column's variance; larger if there are many columns for the rows
 RIDGE_BY_WIDTH = 4.0
 CHANCE_BY_WIDTH = 20.0
 UNSTABLE = 0.001  # p-value of equal effects in all domains, above which they count as equal
-MOST = 1500  # columns that compete step by step; the rest follow in the order of their own gains
+MOST = 1500  # columns in the stepwise search; the rest follow, ordered by their own gains
 TINY = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Sums of squares and products of P columns and C outcomes, of every part of the rows.
+    """Sums of squares and products of P columns and C outcomes, for each part of the rows.
 
     Attributes
     ----------
@@ -29,13 +31,13 @@ class Products:
     n : array of shape (parts,)
         Rows.
     own : int array of shape (P,)
-        The feature that a column belongs to, in rising order.
+        The feature that a column belongs to, in increasing order.
     bent : bool array of shape (P,)
-        Columns that bend a feature's effect; they come last in its block.
+        Columns that make the effect of a feature nonlinear; they come last in its block.
     n_features : int
         F.
     domains : bool
-        Whether parts are domains, so that effects may differ between them, or folds of one.
+        Whether parts are domains, so that effects may differ between them, or folds of one domain.
     """
 
     S: np.ndarray
@@ -46,7 +48,7 @@ class Products:
     domains: bool
 
     def without(self, part):
-        """Those of all other parts."""
+        """The products of all other parts."""
         return replace(self, S=np.delete(self.S, part, 0), n=np.delete(self.n, part))
 
 
@@ -56,7 +58,7 @@ def products(Z, outcomes, part, own, bent, n_features, *, label, domains):
     Parameters
     ----------
     Z : array of shape (N, P)
-        Columns of all blocks; those of a feature stand side by side.
+        Columns of all blocks; those of one feature are adjacent.
     outcomes : array of shape (N, C)
     part : int array of shape (N,)
         Domain or fold of a row.
@@ -64,11 +66,11 @@ def products(Z, outcomes, part, own, bent, n_features, *, label, domains):
     bent : bool array of shape (P,)
     n_features : int
     label : bool
-        Whether outcomes are 0/1. A row then counts by the variance of the label in its domain, as
-        in logistic regression: the effect on the log-odds is what may be the same in all domains,
-        and a domain with one class says nothing.
+        Whether outcomes are 0/1. The weight of a row is then the variance of the label in its
+        domain, as in logistic regression: it is the effect on the log-odds that may be the same in
+        all domains. A domain with only one class has weight 0.
     domains : bool
-        Whether parts are domains. Each then has intercepts of its own.
+        Whether parts are domains. Each domain then has its own intercept.
 
     Returns
     -------
@@ -76,8 +78,8 @@ def products(Z, outcomes, part, own, bent, n_features, *, label, domains):
 
     Notes
     -----
-    The columns of a block are made orthogonal over all rows, with variance 1. What is left of a
-    block that has no variation within domains is no column.
+    The columns of a block are made orthogonal over all rows, with variance 1. Columns without
+    variation within domains are dropped.
     """
     group = part if domains else np.zeros(len(part), dtype=int)
     weight = np.ones(len(Z))
@@ -89,7 +91,7 @@ def products(Z, outcomes, part, own, bent, n_features, *, label, domains):
         Z[rows] -= Z[rows].mean(0)
         e[rows] -= e[rows].mean(0)
         if label:
-            weight[rows] = np.sqrt((e[rows] ** 2).mean())  # of all classes together
+            weight[rows] = np.sqrt((e[rows] ** 2).mean())  # over all classes
     mean = np.sqrt((weight**2).mean()) or 1.0
     weight /= mean
     Z *= weight[:, None]
@@ -109,9 +111,9 @@ def products(Z, outcomes, part, own, bent, n_features, *, label, domains):
 
 
 def orthogonal(block):
-    """The columns (N, k) of a block, each less what those before it explain, with mean square 1.
+    """Orthogonalise the columns (N, k) of a block in their order, with mean square 1.
 
-    Columns of which nothing is left are no columns. Also returns the numbers of those kept.
+    Columns that the ones before explain are dropped. Also returns the numbers of the columns kept.
     """
     size = np.sqrt((block**2).mean(0))
     Q, R = np.linalg.qr(block / np.maximum(size, TINY))
@@ -119,34 +121,37 @@ def orthogonal(block):
     return Q[:, kept] * np.sqrt(len(block)), kept
 
 
-def forward_order(given, *, risk_aversion=2.5):
-    """Bring the features into order.
+def forward_order(given, *, risk_aversion=2.5, progress=None):
+    """Order the features by forward selection.
 
     Parameters
     ----------
     given : Products
     risk_aversion : float
-        A score is lowered by so many times τ/θ of the gain, see Notes.
+        The score is lowered by ``risk_aversion`` · τ/θ times the gain, see Notes.
+    progress : Progress, optional
+        Told of every feature.
 
     Returns
     -------
     order : int array of shape (F,)
         Best first.
     scores : array of shape (F,)
-        The gain expected in a new domain when a feature was taken, as a share of the label's
-        variance (of the classes' variances together), less what risk aversion takes off.
+        The gain in a new domain that was expected when the feature was taken, as a share of the
+        label's variance (with several classes, averaged over them), minus the penalty for risk.
 
     Notes
     -----
-    With U = Σ_d U_d and G = Σ_d G_d the products of a block with the label and with itself, the
-    ridge estimate b = (G + λnI)⁻¹U gains Uᵀb/n on the rows it is from, and 2/n less for each column
-    on others. How its effect differs between domains is judged along the block's own curve Zb: in
-    domain d it has the size θ_d, with mean θ and variance τ² between domains. In a new domain the
-    gain has a standard deviation of 2τ/θ of itself, and not to know the mean of all domains better
-    than m of them tell takes off τ²/(mθ²).
+    Let U = Σ_d U_d and G = Σ_d G_d be the products of a block with the label and with itself. The
+    ridge estimate b = (G + λnI)⁻¹U has the gain Uᵀb/n on the rows that it was fitted on. On new
+    rows the gain is smaller, by 2/n times the noise variance for each column. The variation between
+    domains is measured along the fitted curve Zb: its coefficient in domain d is θ_d, with mean θ
+    and variance τ² between domains. In a new domain the standard deviation of the gain is 2τ/θ
+    times the gain. The mean over m domains is itself an estimate, which costs τ²/(mθ²) of the gain.
 
-    Where columns are many for the rows, most gains are no more than chance. Then the next feature
-    is one that goes little with those taken: up to 20 F/n times the size of a chance gain.
+    If there are many columns for the rows, most gains are due to chance. Then features that are
+    correlated with those already taken are penalised, by up to 20 F/n times the size of a gain by
+    chance.
     """
     F, N = given.n_features, given.n.sum()
     active = given
@@ -158,7 +163,7 @@ def forward_order(given, *, risk_aversion=2.5):
         first, rest = np.sort(ranked[room]), ranked[~room]
         active = subset(given, first)
     scores = np.zeros(F)
-    order, taken = steps(active, F, N, risk_aversion)
+    order, taken = steps(active, F, N, risk_aversion, progress or Progress())
     scores[first[order]] = taken
     order = first[order]
     if len(order) < F:
@@ -173,7 +178,7 @@ def ridge_of(F, N):
 
 
 def subset(given, features):
-    """The products of some features alone."""
+    """The products of some of the features."""
     use = np.isin(given.own, features)
     number = np.full(given.n_features, -1)
     number[features] = np.arange(len(features))
@@ -183,8 +188,8 @@ def subset(given, features):
     return replace(given, S=S, own=own, bent=bent, n_features=len(features))
 
 
-def steps(given, F, N, risk_aversion):
-    """Take one feature after another; order and scores at the time of taking."""
+def steps(given, F, N, risk_aversion, progress):
+    """Take one feature after another; returns the order, and each score when it was taken."""
     ridge, S = ridge_of(F, N), given.S
     shared = redundancy(given)
     current, left = given, np.arange(given.n_features)
@@ -205,6 +210,7 @@ def steps(given, F, N, risk_aversion):
         own = own - (own > best)
         current = replace(current, S=S, own=own, bent=bent, n_features=len(left) - 1)
         left = np.delete(left, best)
+        progress.advance()
     return order, taken
 
 
@@ -220,7 +226,7 @@ def redundancy(given):
 
 
 def take_out(S, block, penalty):
-    """Products (parts, P, P) of what is left of all other columns after a regression on a block."""
+    """Products (parts, P, P) of all other columns' residuals after a regression on a block."""
     keep = np.delete(np.arange(S.shape[1]), block)
     if not len(block):
         return S
@@ -235,14 +241,14 @@ def take_out(S, block, penalty):
 
 
 def gains(given, ridge, risk_aversion):
-    """Expected gain of every feature in a new domain, less its risk, (F,)."""
+    """Expected gain of every feature in a new domain, minus the penalty for risk, (F,)."""
     F, P, N = given.n_features, len(given.own), given.n.sum()
     m = len(given.n)
     score = np.full(F, -np.inf)
     size = np.bincount(given.own, minlength=F)
     start = np.r_[0, np.cumsum(size)]
     rest = given.S[:, P:, P:].sum(0)
-    noise = np.diag(rest) / N  # of the outcomes, given those taken
+    noise = np.diag(rest) / N  # variance of the outcomes that the taken features leave
     straight = np.bincount(given.own[~given.bent], minlength=F)
     for k, features in blocks_by_size(size, straight):
         at = start[features][:, None] + np.arange(k)
@@ -261,9 +267,9 @@ def gains(given, ridge, risk_aversion):
 
 
 def blocks_by_size(size, straight):
-    """Blocks of each size, whole and without their bent columns, which come last.
+    """Blocks of each size, with and without their nonlinear columns, which come last.
 
-    A bent effect must be worth its columns: a feature counts by the better of the two.
+    Nonlinear columns must improve the score: a feature has the better score of the two.
     """
     for k in np.unique(size[size > 0]):
         yield k, np.flatnonzero(size == k)
@@ -272,12 +278,12 @@ def blocks_by_size(size, straight):
 
 
 def risk(U, I, noise, N, m, aversion):
-    """What the spread of an effect between domains takes off its gain, (f, C).
+    """How much the variation of an effect between domains lowers its score, (f, C).
 
     Parameters
     ----------
     U, I : arrays of shape (m, f, C)
-        Products of a block's curve with the outcome and with itself.
+        Products of a block's fitted curve with the outcome and with itself.
     noise : array of shape (C,)
     N, m : int
         Rows and domains.

@@ -1,11 +1,11 @@
-"""Intervals, tests and their corrections."""
+"""Intervals, tests and corrections for multiple testing."""
 
 import numpy as np
 from scipy import stats
 
 
 def median_of(effects, stderrs):
-    """Combine repeated splits: the median effect, and a standard error that counts their spread.
+    """Combine repeated splits: the median effect, and a standard error that includes their spread.
 
     Parameters
     ----------
@@ -20,18 +20,18 @@ def median_of(effects, stderrs):
 
 
 def normal_interval(theta, stderr, level):
-    """The two ends of the normal interval at ``level``."""
+    """The normal confidence interval with coverage ``level``."""
     half = stats.norm.ppf(0.5 + level / 2) * stderr
     return float(theta - half), float(theta + half)
 
 
 def normal_pvalue(theta, stderr):
-    """Two-sided p-value of a zero effect."""
+    """Two-sided p-value of the test of a zero effect."""
     return float(2 * stats.norm.sf(abs(theta) / stderr)) if stderr > 0 else float(theta == 0)
 
 
 def holm(pvalues):
-    """p-values adjusted for the chance of any false discovery, by Holm's method.
+    """p-values adjusted by Holm's method, which controls the family-wise error rate.
 
     Examples
     --------
@@ -46,10 +46,10 @@ def holm(pvalues):
 
 
 def bootstrap_maxima(influence, n_draws, rng):
-    """Largest |t| over all features, in draws of a Gaussian multiplier bootstrap.
+    """Largest |t| over all features, in each draw of a Gaussian multiplier bootstrap.
 
-    The quantile at 95 % is the number of standard errors by which simultaneous intervals reach to
-    either side. All draws are one matrix product.
+    Its 95 % quantile is the half-width of simultaneous 95 % intervals, in standard errors. All
+    draws are computed by one matrix product.
 
     Parameters
     ----------

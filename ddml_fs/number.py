@@ -1,24 +1,28 @@
-"""How many features to keep: the fewest with which models do no worse where they have not been."""
+"""How many features to keep: the fewest with which models do not lose accuracy in new domains."""
+
+import logging
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import delayed
 from scipy import stats
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ddml_fs.progress import Progress, run_parallel
 from ddml_fs.validation import check_integer, check_number, check_option
 
 GROWTH = 1.15  # from one candidate number of features to the next
-DOUBT = 0.15  # chance of calling a number better than it is
+DOUBT = 0.15  # level of the one-sided tests between two numbers of features
 MARGIN = 0.003  # of the loss: 0.3 points of the area under the ROC curve
 FEW_ROWS = 10.0  # rows of the rarer class that give a part half its full weight
+LOGGER = logging.getLogger(__name__)
 
 
 def check_number_to_select(n):
-    """Refuse what is neither a number, nor a share, nor a rule."""
+    """Raise unless n is a number, a share or a rule."""
     if isinstance(n, str):
         check_option(n, "n_features_to_select", ("auto", "fdr"))
     elif isinstance(n, float):
@@ -28,7 +32,7 @@ def check_number_to_select(n):
 
 
 def number_to_select(n, n_features):
-    """A number or a share of the features as a number.
+    """The number of features, from a number or a share.
 
     Examples
     --------
@@ -44,18 +48,27 @@ def number_to_select(n, n_features):
     return n
 
 
-def candidate_numbers(n_features):
-    """Numbers of features to try: all small ones, then a geometric series up to all of them.
+def candidate_numbers(n_features, harmless=None):
+    """Numbers of features to try: all small ones, a geometric series, and all features.
+
+    Parameters
+    ----------
+    n_features : int
+    harmless : int, optional
+        Between this number and all features, none is tried.
 
     Examples
     --------
     >>> candidate_numbers(30)
     [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 21, 24, 28, 30]
+    >>> candidate_numbers(30, 5)
+    [1, 2, 3, 4, 5, 30]
     """
+    most = n_features if harmless is None else min(harmless, n_features)
     numbers = [1]
-    while numbers[-1] < n_features:
-        numbers.append(min(n_features, max(numbers[-1] + 1, round(numbers[-1] * GROWTH))))
-    return numbers
+    while numbers[-1] < most:
+        numbers.append(min(most, max(numbers[-1] + 1, round(numbers[-1] * GROWTH))))
+    return numbers if most == n_features else [*numbers, n_features]
 
 
 def default_downstream(label):
@@ -65,17 +78,18 @@ def default_downstream(label):
 
 
 def loss_of(model, X, y):
-    """What a fitted model loses on rows of a domain, whatever the domain's base rate.
+    """Loss of a fitted model on the rows of one domain, which does not depend on its base rate.
 
-    1 − the area under the ROC curve, the mean of all classes against the rest; the share of wrong
-    answers of a classifier without chances; for numbers 1 − R², with an intercept for the domain.
+    For labels, 1 − the area under the ROC curve (AUC), averaged over all classes against the rest;
+    for a classifier without probabilities or scores, its error rate; for numbers, 1 − R² after
+    the mean residual of the domain is removed.
 
     Returns
     -------
     loss : float
     influence : array of shape (n,)
-        Of each row, summing to 0: the squares of differences between two models sum to the
-        variance of the difference of their losses.
+        Influence of each row on the loss; the sum is 0. For two models, the sum of the squared
+        differences of influences estimates the variance of the difference of their losses.
     """
     n = len(y)
     if not is_classifier(model):
@@ -97,7 +111,7 @@ def loss_of(model, X, y):
 
 
 def area(score, positive):
-    """The area under the ROC curve, and the influence of each row on it (DeLong et al., 1988).
+    """The area under the ROC curve, and the influence of each row (DeLong et al., 1988).
 
     Examples
     --------
@@ -107,7 +121,7 @@ def area(score, positive):
     """
     ranks = stats.rankdata(score)
     n1, n0 = positive.sum(), (~positive).sum()
-    share = np.empty(len(score))  # of the other class that a row is on the right side of
+    share = np.empty(len(score))  # of the rows of the other class that a row is ranked right with
     share[positive] = (ranks[positive] - stats.rankdata(score[positive])) / n0
     share[~positive] = 1 - (ranks[~positive] - stats.rankdata(score[~positive])) / n1
     found = share[positive].mean()
@@ -115,7 +129,7 @@ def area(score, positive):
 
 
 def weight_of(y, label):
-    """What a left-out part says: little where it has few rows of the rarer classes, or one."""
+    """Weight of a left-out part: small if a class has few rows, 0 if there is only one class."""
     if not label:
         return len(y) / (len(y) + FEW_ROWS)
     counts = np.unique(y, return_counts=True)[1]
@@ -125,8 +139,8 @@ def weight_of(y, label):
     return rows / (rows + FEW_ROWS)
 
 
-def choose_features(result, ranker, downstream, n_jobs=None):
-    """How many of the distinct features of a sweep to keep.
+def choose_features(result, ranker, downstream, n_jobs=None, progress=None):
+    """Choose how many of the distinct features of a sweep to keep.
 
     Parameters
     ----------
@@ -134,11 +148,13 @@ def choose_features(result, ranker, downstream, n_jobs=None):
     ranker : Ranker
     downstream : estimator, list of estimators, or None
     n_jobs : int, optional
+    progress : Progress, optional
 
     Returns
     -------
     number : int
-        At least as many as are expected to gain: these are not dropped for a lucky few.
+        With ``ranking="gain"``, at least the number of features with a positive score. Losses on
+        few left-out parts are too noisy to drop these.
     curve : DataFrame
         Mean loss by number of features.
     """
@@ -147,39 +163,55 @@ def choose_features(result, ranker, downstream, n_jobs=None):
         downstream = default_downstream(target.classes is not None)
     models = list(downstream) if isinstance(downstream, list | tuple) else [downstream]
     y = target.y if target.classes is None else target.classes[target.y]
-    number, numbers, losses = choose_number(result.features.X, y, ranker.splits(), models, n_jobs)
+    splits, harmless = ranker.splits(progress)
+    number, numbers, losses = choose_number(
+        result.features.X, y, splits, models, n_jobs, progress, harmless
+    )
+    LOGGER.info(
+        "Number of features: %d of %d are as accurate as the best number on left-out %ss",
+        number,
+        result.features.n_features,
+        ranker.part,
+    )
     if ranker.ranking == "gain":
-        number = max(number, int((ranker.order()[1] > 0).sum()))
+        positive = int((ranker.order()[1] > 0).sum())
+        LOGGER.info("%d features have a positive expected gain", positive)
+        number = max(number, positive)
     mean = losses.mean(0) if len(losses) else np.full(len(numbers), np.nan)
     return number, pd.DataFrame({"n_features": numbers, "loss": mean})
 
 
-def choose_number(X, y, splits, downstream, n_jobs=None):
-    """The fewest features that do as well as the best number, and all of them when in doubt.
+def choose_number(X, y, splits, downstream, n_jobs=None, progress=None, harmless=None):
+    """The smallest number of features that is as accurate as the best number.
 
-    The reference is the number with the least mean loss over the parts that are left out if a
-    paired t-test at :data:`DOUBT` finds it better than all features, else all features. Taken is
-    the least number that such a test finds worse than the reference by less than :data:`MARGIN`.
+    The best number has the lowest mean loss over the left-out parts. If a paired t-test at level
+    :data:`DOUBT` does not find it better than all features, all features are the reference in its
+    place. The result is the smallest number whose loss is, by the same test, less than
+    :data:`MARGIN` above that of the reference.
 
     Parameters
     ----------
     X : array of shape (N, Q)
     y : array of shape (N,)
     splits : list of triples
-        Training rows, test rows, and the columns of X of every feature, best first: the order
-        that the training rows give.
+        Training rows, test rows, and a list with the columns of X of every feature, best first as
+        ranked on the training rows.
     downstream : list of estimators
     n_jobs : int, optional
+    progress : Progress, optional
+    harmless : int, optional
+        Between this number and all features, none is tried.
 
     Returns
     -------
     number : int
     numbers : list of int
-        Those tried.
+        The numbers that were tried.
     losses : array of shape (splits, numbers)
         Means over the models.
     """
-    numbers = candidate_numbers(min(len(order) for _, _, order in splits))
+    progress = progress or Progress()
+    numbers = candidate_numbers(min(len(order) for _, _, order in splits), harmless)
     label = is_classifier(downstream[0])
     weight = np.array([weight_of(y[test], label) for _, test, _ in splits])
     used = [s for s, w in zip(splits, weight, strict=True) if w > 0]
@@ -198,10 +230,12 @@ def choose_number(X, y, splits, downstream, n_jobs=None):
         for train, test, order in used
         for k in numbers
     )
-    results = Parallel(n_jobs=n_jobs)(work)
+    progress.enter("choosing the number of features")
+    progress.start(len(downstream) * len(used) * len(numbers), "fits")
+    results = run_parallel(work, progress, n_jobs)
     shape = (len(downstream), len(used), len(numbers))
     losses = np.reshape([loss for loss, _ in results], shape).mean(0)
-    influence = []  # of the rows of each split, the mean of the models
+    influence = []  # for each split, the mean over the models
     for i in range(len(used)):
         parts = [
             np.stack([results[np.ravel_multi_index((j, i, k), shape)][1] for k in range(shape[2])])
@@ -212,17 +246,17 @@ def choose_number(X, y, splits, downstream, n_jobs=None):
 
 
 def as_good(losses, weight, influence, margin=MARGIN):
-    """The first number that is as good as the best, or the last: all features.
+    """Position of the first number that is as good as the best one, or of the last: all features.
 
-    Differences between parts may be small by chance where there are few parts, so that the error
-    of a mean difference is never taken for less than the rows of the parts make it.
+    With few parts, the losses of the parts may be similar by chance. So the standard error of a
+    mean difference is at least the one that follows from the rows within the parts.
 
     Parameters
     ----------
     losses : array of shape (splits, numbers)
     weight : array of shape (splits,)
     influence : list of arrays of shape (numbers, n_rows)
-        Of the rows of each split on its losses.
+        For each split, the influence of its rows on its losses.
     margin : float
 
     Examples
@@ -241,7 +275,7 @@ def as_good(losses, weight, influence, margin=MARGIN):
         within = weight**2 @ np.array(within)
         if len(losses) == 1:
             return mean, stats.norm.isf(DOUBT) * np.sqrt(within)
-        # Of a weighted mean of independent differences.
+        # Variance of a weighted mean of independent differences.
         rest = ((weight[:, None] * (difference - mean)) ** 2).sum(0)
         between = rest / (1 - (weight**2).sum())
         reach = stats.t.isf(DOUBT, df) * np.sqrt(between)

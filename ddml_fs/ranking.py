@@ -1,4 +1,4 @@
-"""From effects to an order of the features."""
+"""Rankings: from effects to an order of the features."""
 
 from typing import Any
 
@@ -8,20 +8,21 @@ from ddml_fs.effects_table import effects_table
 from ddml_fs.encoding import splits_of_domains
 from ddml_fs.features import bent_columns
 from ddml_fs.forward import forward_order, products
+from ddml_fs.progress import Progress
 
-HARMLESS, HARMLESS_BY_WIDTH = 10.0, 100.0  # chance gains, 1/n each
+HARMLESS, HARMLESS_BY_WIDTH = 10.0, 100.0  # in units of 1/n, the size of a gain by chance
 RANKINGS = ("gain", "effect", "tstat", "stability")
 
 
 def feature_scores(ranking, table):
-    """One score per feature, larger for better ones.
+    """One score per feature; larger is better.
 
     Parameters
     ----------
     ranking : str or callable
-        "effect": |θ| of one standard deviation. "tstat": |θ| / stderr. "stability": the chance
-        that a new domain's effect has the sign of the mean. A callable takes the table and returns
-        the scores.
+        "effect": |θ| of one standard deviation. "tstat": |θ| / stderr. "stability": the
+        probability that the effect in a new domain has the sign of the mean. A callable takes the
+        table and returns the scores.
     table : DataFrame
         Effects of the features.
 
@@ -41,7 +42,7 @@ def feature_scores(ranking, table):
 
 
 class Ranker:
-    """Orders features by what a sweep found, with all its rows or without a part of them.
+    """Orders features by the evidence of a sweep, from all rows or without a part of them.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class Ranker:
     ranking : str or callable
     risk_aversion : float
     bends : bool
-        Whether a feature's bent columns count in its gain.
+        Whether the gain of a feature includes its nonlinear columns.
     """
 
     def __init__(self, result, ranking, risk_aversion, bends=True):
@@ -59,7 +60,7 @@ class Ranker:
         self.products: Any = self._products(bends) if ranking == "gain" else None
 
     def _products(self, bends):
-        """Sums of products for the gains, one table a part."""
+        """Sums of products for the gains, one table per part."""
         features, target = self.result.features, self.result.target
         hinges, column = bent_columns(features)
         if not bends:
@@ -79,21 +80,23 @@ class Ranker:
             domains=several,
         )
 
-    def order(self, left_out=None):
+    def order(self, left_out=None, progress=None):
         """The features, best first, and their scores, (F,).
 
         Parameters
         ----------
         left_out : int, optional
-            A part of the rows whose evidence does not count; it does count in gains where there
-            are several domains, but none can be left out without losing a class.
+            A part of the rows whose evidence is not used. Exception: if there are several domains,
+            but leaving one out would lose a class, the gains use all rows.
+        progress : Progress, optional
+            Told of every feature that is ranked by its gain.
         """
         if self.ranking == "gain":
             given = self.products
-            # Products are of domains where there are several, and then folds cannot be left out.
+            # With several domains the products are those of domains; folds cannot be left out.
             if left_out is not None and given.domains == (self.part == "domain"):
                 given = given.without(left_out)
-            return forward_order(given, risk_aversion=self.risk_aversion)
+            return forward_order(given, risk_aversion=self.risk_aversion, progress=progress)
         result = self.result
         evidence = result.evidence
         names = np.unique(result.domain)
@@ -105,31 +108,42 @@ class Ranker:
         return np.argsort(-scores, kind="stable"), scores
 
     def harmless(self, scores):
-        """How many features are worth a try: a risk that exceeds the gain puts the others last.
+        """Number of features whose score is not clearly negative; these come first in the order.
 
-        Gains of features that do nothing are within a few chance gains of 0.
+        The score of a feature is clearly negative if its risk exceeds its gain. Features without
+        any effect have scores near 0, within a few times the size of a gain by chance.
         """
         if self.ranking != "gain":
             return len(scores)
         N, F = len(self.labels), len(scores)
         return int((scores > -(HARMLESS + HARMLESS_BY_WIDTH * F / N) / N).sum())
 
-    def splits(self):
-        """Rows to train on and to test on, and the order that the former give.
+    def splits(self, progress=None):
+        """Training rows, test rows, and the order of the features on the training rows.
+
+        Parameters
+        ----------
+        progress : Progress, optional
 
         Returns
         -------
         splits : list of triples
-            One domain left out at a time or, with one domain, one fold. The order is a list of the
-            columns of ``features.X`` that hold each feature; features whose risk exceeds their gain
-            are not in it.
+            One per left-out domain or, with one domain, per left-out fold. The order is a list that
+            has the columns of ``features.X`` of each feature.
+        harmless : int
+            In each order, so many features come before those whose score is clearly negative.
         """
+        progress = progress or Progress()
         features = self.result.features
         columns = [features.columns_of([f]) for f in range(features.n_features)]
-        out = []
-        for k in np.unique(self.labels):
-            order, scores = self.order(left_out=k)
-            order = order[: max(1, self.harmless(scores))]
+        out, harmless = [], features.n_features
+        parts = np.unique(self.labels)
+        progress.enter(f"ranking without each {self.part}")
+        progress.start(len(parts) * features.n_features, "features")
+        for i, k in enumerate(parts):
+            order, scores = self.order(left_out=k, progress=progress)
+            progress.reach((i + 1) * features.n_features)
+            harmless = min(harmless, max(1, self.harmless(scores)))
             train, test = np.flatnonzero(self.labels != k), np.flatnonzero(self.labels == k)
             out.append((train, test, [columns[f] for f in order]))
-        return out
+        return out, harmless

@@ -1,12 +1,13 @@
-"""Orthogonal scores: what each one needs, ψ for every row, and what follows from ψ.
+"""Orthogonal scores: what each one needs, ψ for every row, and the results that follow from ψ.
 
-Every score is linear in the effect, ψ = ψ_a·θ + ψ_b. The effect, the influence of each row, the
-information and both kinds of standard error follow from ψ_a and ψ_b in one place, for one
-treatment or for a matrix of them.
+Every score is linear in the effect, ψ = ψ_a·θ + ψ_b. The effect, the influence function, the
+information and two kinds of standard error follow from ψ_a and ψ_b, for one treatment or for
+several at once.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -16,15 +17,15 @@ from ddml_fs.validation import check_number, check_option
 
 DELTA = 1e-8  # δ and ε of Eqs. 15, 17 and 23
 TINY = 1e-300
-CLIP = 0.01  # propensities are kept this far from 0 and 1
-LEAST_CHANCE = 1e-6  # chances are kept this far from 0 and 1
-# Of the logistic score, in log-odds for one standard deviation of the treatment's residual:
+CLIP = 0.01  # propensities are clipped this far from 0 and 1
+LEAST_CHANCE = 1e-6  # probabilities are clipped this far from 0 and 1
+# For the logistic score, in log-odds per standard deviation of the treatment's residual:
 NEWTON_STEPS, TOLERANCE, LONGEST_STEP, LARGEST = 20, 1e-6, 2.0, 10.0
 
 
-def log_odds(chance):
-    """Log-odds of chances, which are kept from 0 and 1."""
-    return logit(np.clip(chance, LEAST_CHANCE, 1 - LEAST_CHANCE))
+def log_odds(probability):
+    """Log-odds of probabilities, which are clipped away from 0 and 1."""
+    return logit(np.clip(probability, LEAST_CHANCE, 1 - LEAST_CHANCE))
 
 
 def residuals(T, T_hat, Y, Y_hat):
@@ -39,15 +40,15 @@ def residual_on_residual(v, e):
 
 @dataclass(frozen=True)
 class Moments:
-    """ψ_a and ψ_b of the rows, and what follows from them.
+    """ψ_a and ψ_b of the rows, and the results that follow from them.
 
     Attributes
     ----------
     psi_a, psi_b : arrays of shape (N,) or (N, F)
         ψ = ψ_a·θ + ψ_b of every row, for one treatment or for F treatments.
     dispersion : float or array of shape (F,), optional
-        Variance of the outcome's residual over that in the score's model: 1 for a label, σ² for a
-        number. None where the score has no model-based error.
+        Variance of the outcome's residual divided by its variance in the model of the score: 1 for
+        a label, σ² for a number. None if the score has no model-based standard error.
     """
 
     psi_a: np.ndarray
@@ -66,7 +67,7 @@ class Moments:
 
     @cached_property
     def _slope(self):
-        """−mean ψ_a, kept from 0: a treatment without residuals has the effect 0."""
+        """−mean ψ_a, at least a tiny number: a treatment without residuals has the effect 0."""
         return np.maximum(-self.psi_a.mean(0), TINY)
 
     @property
@@ -76,9 +77,9 @@ class Moments:
 
     @property
     def information(self):
-        """Information of every row on the effect; same shape as ``psi_a``."""
+        """Information of every row about the effect; same shape as ``psi_a``."""
         if self.dispersion is None:
-            raise ValueError("this score has no model-based error; use the robust one.")
+            raise ValueError("this score has no model-based standard error; use stderr.")
         return -self.psi_a / self.dispersion
 
     @property
@@ -88,7 +89,7 @@ class Moments:
 
 
 class Score:
-    """What an orthogonal score needs and what it estimates.
+    """An orthogonal score: what it needs, and what it estimates.
 
     Attributes
     ----------
@@ -108,7 +109,7 @@ class Score:
 
     @property
     def estimand(self) -> str:
-        """What the effect is called, never more than it is."""
+        """Name of the quantity that the effect estimates."""
         raise NotImplementedError
 
     def moments(self, T, Y, hat) -> Moments:
@@ -122,9 +123,28 @@ class Score:
         """
         raise NotImplementedError
 
+    def unadjusted(self, T, Y):
+        """The effect without covariates: with constants as nuisances.
+
+        Parameters
+        ----------
+        T, Y : arrays of shape (N,)
+
+        Examples
+        --------
+        >>> T, Y = np.array([0.0, 0, 1, 1]), np.array([1.0, 3, 4, 6])
+        >>> float(Interactive().unadjusted(T, Y)), float(PartiallyLinear().unadjusted(T, Y))
+        (3.0, 3.0)
+        """
+        means = {"m": T.mean(), "g": Y.mean()}
+        if self.arms:
+            means |= {f"mu_{a}": Y[T == a].mean() for a in (0, 1)}
+        constants = {name: np.full(len(T), value) for name, value in means.items()}
+        return self.moments(T, Y, SimpleNamespace(**constants)).theta
+
 
 class ResidualScore(Score):
-    """A score that needs nothing but the residuals v = T − m and e = Y − g."""
+    """A score that needs only the residuals v = T − m and e = Y − g."""
 
     def moments(self, T, Y, hat):
         """ψ_a and ψ_b from treatment, outcome and nuisances."""
@@ -148,7 +168,8 @@ class ResidualScore(Score):
 class PartiallyLinear(ResidualScore):
     """Y = θT + f(X) + ζ: one constant effect of any treatment, ψ = (e − θv)·v, Eqs. 6 and 23.
 
-    Where effects vary, θ is a mean of them that counts rows by how undecided their treatment is.
+    If effects vary between rows, θ is a weighted mean of them. The weights are the variances of the
+    treatment given X.
 
     Examples
     --------
@@ -163,10 +184,10 @@ class PartiallyLinear(ResidualScore):
 
 @dataclass(frozen=True)
 class Logistic(ResidualScore):
-    """The effect on the log-odds of a 0/1 label: θ where Σ v·(y − p) = 0.
+    """The effect on the log-odds of a 0/1 label: the θ that solves Σ v·(y − p) = 0.
 
-    p has the log-odds of g, plus θv. The score is orthogonal at a zero effect, and its information
-    is v²·p(1 − p).
+    The log-odds of p are those of g plus θv. The score is orthogonal at a zero effect, and its
+    information is v²·p(1 − p).
     """
 
     name: ClassVar[str] = "logistic"
@@ -174,7 +195,7 @@ class Logistic(ResidualScore):
     label: ClassVar[bool] = True
 
     def of_residuals(self, v, e, g=0.0, dispersion=None):
-        """ψ_a and ψ_b at θ, which Newton's method finds from zero."""
+        """ψ_a and ψ_b at θ, which Newton's method finds, starting at zero."""
         y = e + g
         start = log_odds(g)
         spread = np.maximum(np.sqrt(np.mean(v**2, 0, dtype=np.float64)), TINY).astype(v.dtype)
@@ -191,12 +212,12 @@ class Logistic(ResidualScore):
         return Moments(-information, v * (y - p) + information * theta, dispersion)
 
     def variance(self, g):
-        """That of a label, g(1 − g)."""
+        """The variance of a label, g(1 − g)."""
         g = np.clip(g, 0, 1)
         return g * (1 - g)
 
     def dispersion(self, e):
-        """None beyond a label's own variance."""
+        """1: a label has no dispersion beyond its variance g(1 − g)."""
         return 1.0
 
 
@@ -209,7 +230,7 @@ class Interactive(Score):
     target : {"ate", "att"}
         The average over all rows, or over the treated.
     clip : float
-        Propensities are kept this far from 0 and 1.
+        Propensities are clipped to [clip, 1 - clip].
     """
 
     target: str = "ate"
@@ -238,17 +259,17 @@ SCORES = ("auto", "partially_linear", "interactive", "logistic")
 
 
 def resolve_score(name, binary, target="ate", clip=None) -> Score:
-    """The score that a user names.
+    """The score for a name.
 
     Parameters
     ----------
     name : str
-        One of :data:`SCORES`; "auto" is interactive for a 0/1 treatment and else partially linear.
+        One of :data:`SCORES`; "auto" is interactive for a 0/1 treatment, else partially linear.
     binary : bool
         Whether the treatment is 0/1.
     target : {"ate", "att"}
     clip : float, optional
-        Of the interactive score.
+        Only for the interactive score.
 
     Examples
     --------
@@ -271,5 +292,5 @@ def resolve_score(name, binary, target="ate", clip=None) -> Score:
     if target == "att":
         raise ValueError(f"target='att' needs score='interactive', got {name!r}.")
     if clip is not None:
-        raise ValueError(f"clip is for score='interactive' alone, got it with {name!r}.")
+        raise ValueError(f"clip needs score='interactive', got {name!r}.")
     return Logistic() if name == "logistic" else PartiallyLinear()

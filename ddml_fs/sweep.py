@@ -1,5 +1,6 @@
-"""Every feature a treatment: the evidence on all of them, from one cross-fitting."""
+"""The sweep: each feature in turn is the treatment, all in one cross-fitting."""
 
+import logging
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -9,18 +10,20 @@ from sklearn.utils import check_random_state
 from ddml_fs.domains import across_domains, collect
 from ddml_fs.encoding import Target, strata_of
 from ddml_fs.engine.plan import draw_seed, make_plan
+from ddml_fs.engine.resources import Resources
 from ddml_fs.features import Features, bent_columns
 from ddml_fs.nuisances import Additive, Ridge
 from ddml_fs.nuisances.additive import WIDEST
 from ddml_fs.scores import Logistic, PartiallyLinear, residuals
 
-SCREENS = 2  # the second one is free of most consequences that bias the first
+SCREENS = 2  # most consequences that bias the first screen are excluded from the second
 DOSES = ("auto", "linear", "spline")
+LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
 class SweepInput:
-    """What a sweep reads.
+    """Data of a sweep.
 
     Attributes
     ----------
@@ -36,7 +39,7 @@ class SweepInput:
 
 @dataclass(frozen=True, eq=False)
 class SweepResult(SweepInput):
-    """What a sweep read and found, for those who build on it.
+    """Data and results of a sweep.
 
     Attributes
     ----------
@@ -44,7 +47,7 @@ class SweepResult(SweepInput):
     evidence : list of Evidence
         One per outcome.
     bent : bool array of shape (F,)
-        Features whose effects are curves.
+        Features whose effects are tested as curves.
     """
 
     fold: np.ndarray
@@ -53,7 +56,7 @@ class SweepResult(SweepInput):
 
 
 def score_for(scale, target):
-    """The score: on the log-odds of labels, or on the mean.
+    """The score: effects on the log-odds of labels, or on the mean.
 
     Parameters
     ----------
@@ -66,7 +69,7 @@ def score_for(scale, target):
 
 
 def seed_for(random_state, checkpoint, given):
-    """The seed; with a checkpoint and none given, one that the same data give again."""
+    """The seed. With a checkpoint and no seed, it depends on the data only, to be found again."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     if random_state is None and checkpoint is not None:
@@ -75,20 +78,20 @@ def seed_for(random_state, checkpoint, given):
 
 
 def nuisance_for(features):
-    """The nuisance that "auto" stands for: additive, or ridge where columns are too many."""
+    """The nuisance that "auto" stands for: additive, or ridge if there are too many columns."""
     wide = features.Z.shape[1] > WIDEST * len(features.Z)
     return Ridge() if wide else Additive()
 
 
 def bent_features(features, hinges, column, e, part):
-    """Features whose bent columns lower the loss on rows that had no say in their coefficients.
+    """Features whose hinge functions lower the held-out loss.
 
     Parameters
     ----------
     features : Features
     hinges : array of shape (N, H)
     column : int array of shape (H,)
-        The column of ``features.Z`` that each belongs to.
+        The column of ``features.Z`` of each hinge function.
     e : array of shape (N, C)
         Outcomes, centred.
     part : int array of shape (N,)
@@ -127,12 +130,12 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
     score : ResidualScore
     seed, n_folds : int
     stable_only : bool
-        Whether features whose effects differ between domains, as quick ridge sweeps find them, are
-        no covariates.
+        Whether only stable features are covariates: those whose effects do not differ between
+        domains in quick ridge sweeps.
     resources : Resources
     dose : {"auto", "linear", "spline"}
-        Whether effects of numbers are lines or curves; "auto": curves where these lower the
-        held-out loss.
+        Whether effects of numbers are lines or curves; "auto": curves if they lower the held-out
+        loss.
 
     Returns
     -------
@@ -140,16 +143,16 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
     """
     features, target, domain = given.features, given.target, given.domain
     if not features.n_features:
-        raise ValueError("X must have a column that varies, got constant columns alone.")
+        raise ValueError("X must have a column that varies, got only constant columns.")
     outcomes = np.column_stack(target.outcomes)
     hinges, column = bent_columns(features)
-    # Where rows are scarce, curves of all columns would be chance.
+    # With few rows, curves of all columns would fit noise.
     roomy = features.Z.shape[1] + hinges.shape[1] <= 0.25 * len(domain)
     if dose == "linear" or (dose == "auto" and not roomy) or not isinstance(nuisance, Additive):
         hinges, column = hinges[:, :0], column[:0]
 
     def evidence(model, stable, bends, resources=None):
-        """By a model that conditions on stable features, with hinges of all columns or of none."""
+        """Evidence given the stable features as covariates, with or without hinge functions."""
         at = column if bends else column[:0]
         Z = np.column_stack([features.Z, hinges[:, : len(at)]])
         own = np.r_[features.own, features.own[at]]
@@ -186,14 +189,19 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
             )
         return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent)
 
-    stable = None
+    stable, progress = None, resources.progress
     for _ in range(SCREENS if stable_only and domain.max() > 0 else 0):
-        screen = evidence(Ridge(), stable, bends=False)
+        progress.enter("screening for unstable features")
+        screen = evidence(Ridge(), stable, bends=False, resources=Resources(progress=progress))
         parts = [across_domains(*s.by_domain()) for s in screen.evidence]
         stable = np.all([part.stable for part in parts], 0)
+        LOGGER.info("Screening: %d of %d features are stable", stable.sum(), len(stable))
         if stable.sum() < 2:
-            stable = None  # with nothing stable to condition on, on all
-    return evidence(nuisance, stable, bends=True, resources=resources)
+            stable = None  # without stable features, all are covariates
+    progress.enter("sweep")
+    result = evidence(nuisance, stable, bends=True, resources=resources)
+    LOGGER.info("%d features are tested as curves", result.bent.sum())
+    return result
 
 
 def fold_of(plan):

@@ -1,6 +1,5 @@
-"""What users hand over as X, checked: arrays, sparse matrices, and DataFrames of any kind."""
+"""Checks of X as users pass it: arrays, sparse matrices and DataFrames of any kind."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -9,10 +8,7 @@ from scipy.sparse import issparse
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
-from ddml_fs.diagnostics import copies_of
-
 FEWEST_ROWS = 8
-COPY = 0.02  # share of the outcome's variance that a near-copy leaves: a correlation of 0.99
 
 
 def is_mixed(X):
@@ -24,11 +20,11 @@ def is_mixed(X):
 
 
 def read_table(estimator, X, y):
-    """Check X and y, and remember the names of X's columns on the estimator.
+    """Check X and y, and store the names of X's columns on the estimator.
 
     Returns
     -------
-    X : array of shape (N, D), or DataFrame where it has text, categories or missing values
+    X : array of shape (N, D), or DataFrame if it has text, categories or missing values
     y : array of shape (N,)
     """
     options: dict = {
@@ -43,13 +39,13 @@ def read_table(estimator, X, y):
         return X.toarray() if issparse(X) else X, y
     validate_data(estimator, X, skip_check_array=True)
     if len(X) < FEWEST_ROWS or not X.shape[1]:
-        check_array(np.empty(X.shape), **options)  # says what is missing
+        check_array(np.empty(X.shape), **options)  # raises, and says what is missing
     _, y = check_X_y(np.zeros((len(X), 1)), y, estimator=estimator)
     return X.reset_index(drop=True), y
 
 
 def read_new_table(estimator, X):
-    """X of new rows, with the columns of those that the estimator was fitted on."""
+    """X of new rows, checked to have the columns that the estimator was fitted on."""
     if is_mixed(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)
         return X.reset_index(drop=True)
@@ -65,21 +61,8 @@ def column_names(estimator):
     )
 
 
-def warn_of_labels(features, target, names):
-    """Name features that are an outcome itself, or nearly."""
-    copies = np.any([copies_of(y, features.Z, COPY) for y in target.outcomes], 0)
-    if copies.any():
-        which = [repr(names[features.first[f]]) for f in np.unique(features.own[copies])]
-        warnings.warn(
-            f"{', '.join(which)} is the outcome itself, or nearly; leave it out unless it is known "
-            "before the outcome.",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
 class TableSelector(SelectorMixin):
-    """What a selector does with the tables that it was fitted on: ``_encoding_`` says how."""
+    """A selector of columns of a table, whose ``_encoding_`` says how each column is read."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -90,7 +73,7 @@ class TableSelector(SelectorMixin):
 
     @property
     def encoding_(self) -> pd.DataFrame:
-        """How each column of X was read: one row a column, in words."""
+        """How each column of X was read, in words: one row per column."""
         check_is_fitted(self)
         readers = self._encoding_.readers
         names = np.array(self._encoding_.names)[self._encoding_.feature]
@@ -98,7 +81,7 @@ class TableSelector(SelectorMixin):
         return pd.DataFrame(rows, index=pd.Index([r.name for r in readers], name="column"))
 
     def encode(self, X: Any) -> np.ndarray:
-        """A table as the numbers that it was read as: categories as indicators, and so on.
+        """Encode a table as numbers, as in ``fit``: categories become indicators, and so on.
 
         Parameters
         ----------
@@ -112,7 +95,7 @@ class TableSelector(SelectorMixin):
         return self._encoding_.read(read_new_table(self, X))
 
     def transform(self, X: Any) -> Any:
-        """Keep the selected columns of X, which may hold text and missing values as at ``fit``.
+        """Keep the selected columns of X, which may contain text and missing values as in ``fit``.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Checks of what users pass in: one sentence that says what was wrong and what is allowed."""
+"""Checks of arguments. Errors are one sentence: what is wrong, what was got, what is allowed."""
 
 import numbers
 
@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 
 def check_covariates(X):
-    """X as a float array of finite columns."""
+    """X as an array of finite numbers."""
     if isinstance(X, pd.DataFrame):
         wrong = [c for c in X.columns if not pd.api.types.is_numeric_dtype(X[c])]
         if wrong:
@@ -24,13 +24,13 @@ def check_covariates(X):
 
 
 def forget_fit(estimator):
-    """Remove what an earlier fit has left on an estimator: all whose names end in ``_``."""
+    """Remove the results of an earlier fit: all attributes whose names end in ``_``."""
     for name in [name for name in vars(estimator) if name.endswith("_")]:
         delattr(estimator, name)
 
 
 def check_vector(values, name, n_samples):
-    """A finite, varying numeric vector as long as X."""
+    """A numeric vector, finite and not constant, with one value per row of X."""
     try:
         vector = column_or_1d(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -58,7 +58,7 @@ def check_label(values, n_samples):
 
 
 def check_column(treatment, X, names):
-    """The number of the treatment's column in X, or None where the treatment is an array."""
+    """The number of the treatment's column in X, or None if the treatment is an array."""
     if isinstance(treatment, str):
         if names is None or treatment not in names:
             known = "X has no names" if names is None else f"X has {list(names)}"
@@ -86,14 +86,14 @@ def check_treatment(values, n_samples):
 
 
 def check_identified(X, treatment):
-    """Refuse a treatment that is a linear function of X: nothing of it is left to learn from."""
+    """Raise if the treatment is a linear function of X, so that its effect is not identified."""
     centred = treatment - treatment.mean()
-    # Standardised: an offset, such as that of a time, would drown the rest of the column.
+    # Standardised, so that a large offset, such as that of a date, does not hide the variation.
     design = np.column_stack(
         [np.ones(len(X)), (X - X.mean(0)) / np.where(X.std(0) > 0, X.std(0), 1)]
     )
     if len(X) <= design.shape[1]:
-        return  # with fewer rows than columns a perfect fit says nothing
+        return  # with fewer rows than columns every fit is perfect
     coefficients, *_ = np.linalg.lstsq(design, treatment, rcond=None)
     if np.sum((treatment - design @ coefficients) ** 2) < 1e-10 * np.sum(centred**2):
         raise ValueError(
@@ -103,7 +103,7 @@ def check_identified(X, treatment):
 
 
 def check_folds(n_folds, treatment, binary):
-    """A number of folds that leaves every fold rows of both arms, with one more to validate."""
+    """Raise unless every fold can have rows of both arms, and enough rows for validation."""
     check_integer(n_folds, "n_folds", 2)
     if binary:
         smallest = int(min(treatment.sum(), (1 - treatment).sum()))

@@ -561,7 +561,7 @@ def test_bad_data(rows, model):
         EffectClassifier().fit(X, X[:, 6])
     with pytest.raises(ValueError, match="one class"):
         EffectClassifier().fit(X, np.ones(len(y)))
-    with pytest.raises(ValueError, match="targets alone"):
+    with pytest.raises(ValueError, match="got only targets"):
         EffectClassifier().fit(X, y, np.full(len(y), -1))
     for method in (model.predict, model.predict_proba, model.decision_function):
         with pytest.raises(ValueError, match="X has 11 features, but EffectClassifier is expect"):

@@ -36,11 +36,11 @@ def test_missing_numbers(kind):
     """The median, and an indicator where more than one in a hundred is missing."""
     reader = reader_of(pd.Series([1, None, 3, 9, None], dtype=kind, name="age"))
     assert reader.fill == 3.0
-    assert "2 missing: the median, and an indicator" in reader.note
+    assert "2 missing set to the median, with an indicator" in reader.note
     values = reader.read(pd.Series([None, 5], dtype=kind))
     assert values.tolist() == [[3.0, 1.0], [5.0, 0.0]]
     few = pd.Series(np.r_[np.nan, np.arange(150.0)])
-    assert reader_of(few).note == "number; 1 missing: the median"
+    assert reader_of(few).note == "number; 1 missing set to the median"
     assert reader_of(few).read(few).shape == (151, 1)
     assert reader_of(few).read(few)[0, 0] == 74.5
 
@@ -121,7 +121,7 @@ def test_missing_levels_and_new_ones():
     column = pd.Series(["a", "b", None, "b", "a", np.nan], dtype=object)
     reader = reader_of(column)
     assert reader.levels == ("a", "b", "missing")
-    assert reader.note == "category with 3 levels; 2 missing are a level"
+    assert reader.note == "category with 3 levels; 2 missing as a level"
     assert reader.read(column)[2].tolist() == [0, 0, 1]
     seen = reader_of(pd.Series(["a", "b", "c"] * 2))
     new = pd.Series(["c", "z", None], dtype=object)
@@ -133,7 +133,7 @@ def test_rare_levels_are_one():
     column = pd.Series(["a"] * 600 + ["b"] * 595 + ["c"] * 5 + ["d", "e"])
     reader = reader_of(column)
     assert reader.levels == ("a", "b")
-    assert "3 rare ones are one, 'other'" in reader.note
+    assert "3 rare levels merged into 'other'" in reader.note
     assert reader.read(pd.Series(["c", "d", "b"])).tolist() == [[0, 0], [0, 0], [0, 1]]
     assert reader_of(pd.Series(["a", "a", "b", "b", "c"])).levels == ("a", "b")
 

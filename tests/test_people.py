@@ -220,14 +220,14 @@ def test_encoding_says_what_was_done(mixed, mixed_fit):
     said = mixed_fit.encoding_["read as"]
     assert list(said.index) == list(table)
     missing = {name: int(table[name].isna().sum()) for name in table}
-    assert said["age"] == f"number; {missing['age']} missing: the median, and an indicator"
+    assert said["age"] == f"number; {missing['age']} missing set to the median, with an indicator"
     assert said["trade"] == "category with 4 levels"
     assert said["town"] == "category with 3 levels"
-    assert said["street"] == f"category with 4 levels; {missing['street']} missing are a level"
+    assert said["street"] == f"category with 4 levels; {missing['street']} missing as a level"
     assert said["smokes"] == "number"
-    assert said["since"] == "date, in days; 3 missing: the median"
+    assert said["since"] == "date, in days; 3 missing set to the median"
     for name in ("children", "insured"):
-        assert f"{missing[name]} missing: the median, and an indicator" in said[name]
+        assert f"{missing[name]} missing set to the median, with an indicator" in said[name]
 
 
 def test_new_rows_of_a_table(mixed, mixed_fit):

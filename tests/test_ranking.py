@@ -208,7 +208,8 @@ def test_rankers_order_and_split(ranking, n_domains):
     order, scores = ranker.order()
     assert order[:3].tolist() == [0, 1, 2]
     assert (np.diff(scores[order]) <= 0).all() or ranking == "gain"
-    splits = ranker.splits()
+    splits, harmless = ranker.splits()
+    assert harmless >= 3
     labels = ranker.result.domain if n_domains > 1 else ranker.result.fold
     assert len(splits) == (n_domains if n_domains > 1 else 4)
     for k, (train, test, columns) in enumerate(splits):
@@ -363,7 +364,7 @@ def test_read_domains():
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        ([-1, -2], "targets alone"),
+        ([-1, -2], "got only targets"),
         ([1.0, np.nan], "got 1 missing"),
         (["a", None], "got 1 missing"),
         ([1.0, np.inf], "infinity"),

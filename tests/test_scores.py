@@ -93,7 +93,7 @@ def test_interactive_by_hand():
     moments = Interactive("att").moments(T, Y, hat)
     assert moments.theta == pytest.approx(att)
     assert moments.influence.mean() == pytest.approx(0, abs=1e-12)
-    with pytest.raises(ValueError, match="no model-based error"):
+    with pytest.raises(ValueError, match="no model-based standard error"):
         _ = moments.model_stderr
 
 
@@ -120,7 +120,7 @@ def test_auto_follows_the_treatment():
     assert resolve_score("auto", binary=False) == PartiallyLinear()
     with pytest.raises(ValueError, match="needs score='interactive'"):
         resolve_score("auto", binary=False, target="att")
-    with pytest.raises(ValueError, match="clip is for"):
+    with pytest.raises(ValueError, match="clip needs"):
         resolve_score("auto", binary=False, clip=0.1)
 
 

@@ -15,7 +15,6 @@ from ddml_fs.audit.leaks import find_leaks
 from ddml_fs.audit.shift import (
     MATERIAL,
     base_rates,
-    domain_effects,
     effect_shift,
     mean_shift,
     moving,
@@ -247,7 +246,7 @@ class ShiftAudit(BaseEstimator):
         no_leak = table["verdict"] != "leak"
         order = np.lexsort([-table["shift_cost"], -table["least_cost"], no_leak])
         self.features_ = table.iloc[order].drop(columns="least_cost")
-        self.domain_effects_ = domain_effects(effects, result, self.domains_)
+        self.domain_effects_ = self.selector_.domain_effects_
 
     def _fit_forecast(self, result):
         """Leave out one domain at a time, with every set of features."""

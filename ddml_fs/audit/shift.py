@@ -5,7 +5,6 @@ import pandas as pd
 from scipy import stats
 
 from ddml_fs.domains import SMALL, TINY, across_domains, heterogeneity
-from ddml_fs.effects_table import chosen, effects_table
 
 MATERIAL = 0.2  # of a standard deviation: differences between means that are worth a word
 
@@ -90,45 +89,6 @@ def mean_shift(features, domain):
     return table.clip(upper={"mean_shift": np.inf, "pvalue_mean": 1.0}, axis=1).reset_index(
         drop=True
     )
-
-
-def domain_effects(effects, result, domains):
-    """The effect of every feature in every domain, with a 95 % interval: a long table.
-
-    Parameters
-    ----------
-    effects : DataFrame
-        ``effects_`` of a selector.
-    result : SweepResult
-    domains : array
-
-    Returns
-    -------
-    table : DataFrame
-        ``feature``, ``domain``, ``effect``, ``stderr``, ``low``, ``high``. NaN where a domain says
-        nothing of a feature.
-    """
-    features, evidence = result.features, result.evidence
-    shown = effects_table(evidence, result, domains)[1]
-    I = chosen(shown, [s.by_domain()[1] for s in evidence])[:, features.group]
-    known = (I > TINY) & (features.group >= 0)
-    single = features.size[features.group] == 1
-    unit = np.where(single, np.abs(features.scale), 1.0)
-    stderr = np.where(known, 1 / np.sqrt(np.where(known, I, 1.0)), np.nan) / unit
-    parts = [
-        pd.DataFrame(
-            {
-                "feature": effects.index,
-                "domain": name,
-                "effect": np.where(known[d], effects[f"effect[{name}]"], np.nan),
-                "stderr": stderr[d],
-            }
-        )
-        for d, name in enumerate(domains)
-    ]
-    table = pd.concat(parts, ignore_index=True)
-    half = stats.norm.ppf(0.975) * table["stderr"]
-    return table.assign(low=table["effect"] - half, high=table["effect"] + half)
 
 
 def base_rates(target, domain, domains):

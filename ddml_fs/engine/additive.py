@@ -1,8 +1,8 @@
-"""One additive model of all columns and the intercepts of the domains, on all rows.
+"""One additive model of all columns and of the domains' intercepts, fitted on all rows.
 
-With A the columns and the domains' indicators, β their ridge coefficients and W the outcome's
-weights, Ω = (AᵀWA)⁻¹ gives the residuals V_B = AΩ_B(Ω_BB)⁻¹ of block B in a weighted regression on
-all other columns. The index without the block is Aβ − V_Bβ_B.
+Let A be the columns and the indicators of the domains, β their ridge coefficients, W the weights of
+the outcome and Ω = (AᵀWA)⁻¹. The residuals of block B in a weighted regression on all other columns
+are V_B = AΩ_B(Ω_BB)⁻¹. The linear predictor without the block is Aβ − V_Bβ_B.
 """
 
 import numpy as np
@@ -12,9 +12,9 @@ from scipy.special import expit
 from ddml_fs.engine.ridge import FLAT
 
 NEWTON_STEPS, TOLERANCE = 25, 1e-6
-JITTER = 1e-6  # keeps columns that repeat others from breaking the inverse
+JITTER = 1e-6  # keeps the inverse finite if columns repeat others
 LEAST_WEIGHT = 1e-6
-FEW_STEPS = 6  # of Newton's method, where only held-out losses are compared
+FEW_STEPS = 6  # of Newton's method, if only held-out losses are compared
 
 
 def design(plan):
@@ -24,7 +24,7 @@ def design(plan):
     -------
     A : array of shape (N, P + domains)
     n_columns : int
-        P, covariates and treatments beside them.
+        P, the number of covariates and of treatments that are not columns of X.
     place : int array of shape (F,)
         The column of every treatment.
     scale : array of shape (P,)
@@ -64,7 +64,7 @@ def ridge_index(A, y, penalty, label, steps=NEWTON_STEPS, start=None):
         H = (A * w[:, None]).T @ A
         H[np.diag_indices_from(H)] += ridge
         step = cho_solve(cho_factor(H, check_finite=False), A.T @ (y - p) - ridge * beta)
-        # A full step from far away can overshoot; no index needs to move by more than this.
+        # A full step from a distant start can overshoot; no linear predictor moves by more than 4.
         step *= min(1.0, 4.0 / max(np.abs(A @ step).max(), 1e-12))
         beta = beta + step
         if np.abs(step).max() < TOLERANCE:
@@ -81,7 +81,7 @@ def held_out_losses(plan, y, label, strengths):
     losses = np.zeros(len(strengths))
     for fold in plan.folds[: plan.n_folds]:
         beta = None
-        for i in np.argsort(strengths)[::-1]:  # from strong to weak, each from where it ended
+        for i in np.argsort(strengths)[::-1]:  # from strong to weak, each starts at the last one
             beta = ridge_index(
                 A[fold.train], y[fold.train], strengths[i] * free, label, FEW_STEPS, beta
             )
@@ -106,7 +106,7 @@ class AdditiveFit:
     Attributes
     ----------
     dof : float
-        Degrees of freedom that the regressions take.
+        Degrees of freedom of the regressions.
     """
 
     def __init__(self, plan, y, label, strength):
@@ -114,7 +114,7 @@ class AdditiveFit:
         block = np.r_[plan.block, np.full(P - len(plan.block), -1)]
         use = np.r_[plan.covariates, np.zeros(P - len(plan.covariates), bool)]
         self.table, self.place, self.scale = A[:, :P], place, scale
-        # Intercepts and covariates that are in the model; the others are regressed on these.
+        # Covariates in the model, beside the intercepts; the other columns are regressed on them.
         self.inside = np.flatnonzero(use)
         at = np.r_[self.inside, np.arange(P, A.shape[1])]
         self.A, self.block, self.blocks_inside = A[:, at], block, block[self.inside]
@@ -132,7 +132,7 @@ class AdditiveFit:
         self.cache: tuple = (None, None)
 
     def left_out(self, f):
-        """Residual of treatment f given all other blocks, and the outcome's index without its own.
+        """Residual of treatment f given all other blocks, and the index without its block.
 
         Returns
         -------

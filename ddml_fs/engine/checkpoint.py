@@ -1,4 +1,4 @@
-"""Finished shards on disk, so that an interrupted sweep goes on where it stopped."""
+"""Finished shards on disk, so that an interrupted sweep can be continued."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ FORMAT = 2  # raise when what is stored, or how it is computed, changes
 
 
 def fingerprint(*everything):
-    """A hash of everything that the predictions depend on."""
+    """A hash of everything on which the predictions depend."""
     return joblib.hash([FORMAT, *everything])
 
 
@@ -20,9 +20,9 @@ class Checkpoint:
     Parameters
     ----------
     folder : str or Path, or None
-        Where runs are kept; None keeps nothing.
+        Where runs are stored; with None nothing is stored.
     key : callable
-        Makes the fingerprint; not called where nothing is kept.
+        Makes the fingerprint; it is not called if nothing is stored.
     """
 
     def __init__(self, folder, key):
@@ -32,12 +32,12 @@ class Checkpoint:
             self.folder.mkdir(parents=True, exist_ok=True)
 
     def load(self, i):
-        """The predictions of shard i, or None where it was not finished."""
+        """The predictions of shard i, or None if it is not finished."""
         file = self._file(i)
         return np.load(file) if file is not None and file.exists() else None
 
     def save(self, i, values):
-        """Keep the predictions of shard i; a file is there whole or not at all."""
+        """Store the predictions of shard i. The file appears only when it is complete."""
         file = self._file(i)
         if file is None:
             return

@@ -8,17 +8,17 @@ from threadpoolctl import threadpool_limits
 
 
 class ThreadLimit:
-    """The threads of the whole process, lowered while anybody asks for it.
+    """Limits the number of threads of the process while at least one fit runs.
 
-    Several fits may run in threads of one process: the first to come notes the numbers of threads,
-    the last to leave restores them.
+    Several fits may run in threads of one process. The first one stores the original numbers of
+    threads, and the last one restores them.
     """
 
     def __init__(self):
         self.lock, self.users, self.torch_threads, self.pools = threading.Lock(), 0, 1, None
 
     def enter(self, n):
-        """Compute with n threads from now on."""
+        """Use n threads from now on."""
         with self.lock:
             if not self.users:
                 self.torch_threads, self.pools = torch.get_num_threads(), threadpool_limits(n)
@@ -26,10 +26,10 @@ class ThreadLimit:
             torch.set_num_threads(n)
 
     def leave(self):
-        """Give the threads back."""
+        """Restore the numbers of threads, if no other fit runs."""
         with self.lock:
             self.users -= 1
-            # OpenMP counts threads per thread, so each restores its own.
+            # OpenMP stores the number per thread, so each thread restores its own.
             torch.set_num_threads(self.torch_threads)
             if not self.users and self.pools is not None:
                 self.pools.restore_original_limits()
@@ -40,10 +40,10 @@ LIMIT = ThreadLimit()
 
 @contextmanager
 def limit_threads(n):
-    """Compute in n threads, in torch and in linear algebra.
+    """Use n threads in torch and in linear algebra.
 
-    A stack is many small operations: threads that wait for each other between any two of them cost
-    more than they bring. More cores are used by more workers, and no more than were asked for.
+    A stack consists of many small operations, where waiting for other threads takes longer than the
+    work that they save. More cores are used by more workers, as many as the user asks for.
     """
     LIMIT.enter(n)
     try:

@@ -1,13 +1,13 @@
-"""Sparse input gates: which covariates a problem's final network reads.
+"""Sparse input gates: which covariates the final network of a problem reads.
 
-A first network is trained with a group lasso on its input rows. Its small rows are then cut away,
-as many as the validation rows let go without a loss that they can tell from chance; with dense
-confounding that is none.
+A first network is trained with a group lasso on the rows of its input weights. Inputs with small
+rows are then dropped, as many as possible without a significant rise of the validation loss. With
+dense confounding, no input is dropped.
 """
 
 import torch
 
-# Cuts as shares of a problem's longest row, from no gate at all to a few inputs.
+# Thresholds as shares of a problem's longest row, from all inputs to a few inputs.
 CUTS = (0.0, 0.02, 0.03, 0.045, 0.065, 0.09, 0.12, 0.16, 0.2, 0.25, 0.3)
 
 
@@ -20,9 +20,9 @@ def relative_strength(norms):
 def choose_inputs(net, objective, stack, slack, cuts=CUTS):
     """The inputs that each problem keeps.
 
-    Each cut is tried on the validation rows. A cut is allowed when, for neither head, the mean
-    error exceeds the best cut's by more than ``slack`` standard errors of the paired difference;
-    the deepest allowed cut is taken.
+    Each threshold is evaluated on the validation rows. A threshold is allowed if, for both heads,
+    its mean error exceeds that of the best threshold by at most ``slack`` standard errors of the
+    paired difference. The largest allowed threshold is used.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def choose_inputs(net, objective, stack, slack, cuts=CUTS):
     objective : Objective
     stack : Stack
     slack : float
-        Standard errors.
+        Number of standard errors.
     cuts : tuple of float
-        Shares of the longest row, in rising order.
+        Thresholds as shares of the longest row, in increasing order.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def choose_inputs(net, objective, stack, slack, cuts=CUTS):
     excess = (error - error.gather(0, least)) * weight
     mean = excess.sum(-1) / n
     sd = ((excess - mean[..., None]).square() * weight).sum(-1).div(n).sqrt()
-    allowed = (mean <= slack * sd / n.sqrt()).all(1)  # (cuts, P); the cut 0 where nothing else is
+    allowed = (mean <= slack * sd / n.sqrt()).all(1)  # (cuts, P); if none is, the first is used
     depth = torch.arange(len(cuts), device=allowed.device)[:, None]
     deepest = torch.where(allowed, depth, 0).amax(0)
     chosen = torch.tensor(cuts, device=strength.device)[deepest]  # (P,)

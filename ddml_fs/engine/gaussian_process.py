@@ -1,9 +1,9 @@
 """Gaussian process regression with one length scale per column, for many problems at once.
 
-y = c + linear part + smooth part + noise, of covariance K = s·AAᵀ/D + R + σ²I, where
+The model is y = c + linear part + smooth part + noise, with covariance K = s·AAᵀ/D + R + σ²I, where
 R = r·exp(−½ Σⱼ (xⱼ − x'ⱼ)²/lⱼ²). The hyperparameters log s, log r, log σ² and log lⱼ maximise the
-marginal likelihood times a normal prior. Problems (folds × targets) differ in length: they are
-padded to one, and share the operations but nothing else.
+marginal likelihood times a normal prior. Problems (folds × targets) have different numbers of rows.
+They are padded to the same length and solved together, independently of each other.
 """
 
 import math
@@ -13,22 +13,23 @@ import numpy as np
 import torch
 
 # Chosen on 13 kinds of data (sines, products, steps, lines, sums over all columns, noise, 0/1
-# targets) with 100 to 600 rows and 8 to 60 columns, by the error against the truth on new rows.
-# The prior of lengths matters most: around √D it lets a curve follow pure noise, with two to
-# three times the error. So it holds columns at a linear effect or none; few have to leave it.
+# targets) with 100 to 600 rows and 8 to 60 columns, by the error on new rows. The prior of the
+# lengths matters most. With a median near √D, curves fit pure noise, and the error is two to three
+# times as large. So the prior favours long lengths: a linear effect or none for most columns.
 LENGTH, LENGTH_SD = 16.0, 1.25  # prior median in units of √D, standard deviation of its logarithm
-VARIANCE, VARIANCE_SD = math.exp(-1), 3.0  # of s, r and σ²: weak, against flat directions
+VARIANCE, VARIANCE_SD = math.exp(-1), 3.0  # weak prior of s, r and σ², against flat directions
 START = (0.05, 0.9, 0.3)  # s, r and σ²
-START_LENGTH = 0.7  # in units of √D; from 2 on, the search gets stuck without a smooth part
+START_LENGTH = 0.7  # in units of √D; from 2 on, the search often ends without a smooth part
 BOUNDS = (-12.0, 8.0)  # of all logarithms, so that K stays regular in double precision
-# Learned from 500 of 600 rows, the error is 1 % larger than from all; from 400, 2 to 5 %, from 300,
-# 7 to 9 %. More steps gain 1 % (3 % where there is hardly any noise). First steps with fewer rows
-# save a third of the time and cost 0 to 4 %; with 200 rows up to 15 %, as they miss weak effects.
+# With hyperparameters from 500 of 600 rows the error is 1 % larger than from all rows; from 400
+# rows 2 to 5 %, from 300 rows 7 to 9 %. More steps improve it by 1 % (3 % with little noise). Fewer
+# rows in the first steps save a third of the time and raise the error by 0 to 4 %; with 200 rows by
+# up to 15 %, as weak effects are missed.
 N_HYPER, N_STEPS = 500, 10
 COARSE_ROWS, COARSE_STEPS = 320, 5
 DAMPING, EASE, TIGHTEN = 2.0, 0.5, 5.0  # at the start, and factors after a success and a failure
 LARGEST_STEP = 2.0  # of a logarithm
-SLACK = 1e-9  # a rise of the objective by rounding is no failure
+SLACK = 1e-9  # a smaller rise of the objective is rounding, not a failure
 FAR = 1e6  # exp(-FAR) is exactly 0
 FLAT = 1e-12  # a target that varies less than this share of its size is constant
 # A CPU is up to a third faster with few problems at a time, which fit into its cache.
@@ -38,16 +39,16 @@ N_MATRICES = 6  # of n × n, held at once
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What one problem has learned, in units of its standardised target.
+    """Learned hyperparameters of one problem, in units of its standardised target.
 
     Attributes
     ----------
     linear, smooth, noise : float
         The variances s, r and σ².
     lengths : array of shape (D,)
-        Beyond about 10, a column has no bent effect.
+        Above about 10, a column has no nonlinear effect.
     evidence : float
-        Log marginal likelihood, without the prior, of the rows learned from.
+        Log marginal likelihood, without the prior, of the rows used for the hyperparameters.
     """
 
     linear: float
@@ -58,9 +59,15 @@ class Hyperparameters:
 
 
 def gp_predict(
-    problems, seeds, device="cpu", n_hyper=N_HYPER, n_steps=N_STEPS, return_learned=False
+    problems,
+    seeds,
+    device="cpu",
+    n_hyper=N_HYPER,
+    n_steps=N_STEPS,
+    return_learned=False,
+    progress=None,
 ):
-    """Predictions of new rows by a Gaussian process, for each of P problems.
+    """Predict new rows by a Gaussian process, for each of P problems.
 
     Parameters
     ----------
@@ -68,14 +75,16 @@ def gp_predict(
         Training rows (n, D), their targets (n,) and new rows (n_new, D). Columns are standardised;
         all problems have the same D.
     seeds : list of int
-        One per problem, for the choice of rows to learn from.
+        One per problem, for the choice of the rows that determine the hyperparameters.
     device : str or torch.device, default="cpu"
-        In double precision, so that "mps" means "cpu".
+        "mps" means "cpu", as it has no double precision.
     n_hyper : int, default=500
-        Hyperparameters are learned from at most so many rows; predictions use all.
+        Largest number of rows for the hyperparameters; predictions use all rows.
     n_steps : int, default=10
-        Towards the best hyperparameters.
+        Number of steps of the search for the hyperparameters.
     return_learned : bool, default=False
+    progress : Progress, optional
+        Told of the problems that are done.
 
     Returns
     -------
@@ -91,12 +100,12 @@ def gp_predict(
     >>> predictions, learned = gp_predict([(A, y, B)], seeds=[0], return_learned=True)
     >>> bool(np.abs(predictions[0] - np.sin(2 * B[:, 0]) - B[:, 1]).mean() < 0.15)
     True
-    >>> int(learned[0].lengths.argmin())  # the column with the bent effect
+    >>> int(learned[0].lengths.argmin())  # the column with the nonlinear effect
     0
     """
     device = torch.device("cpu" if torch.device(device).type == "mps" else device)
     most = MEMORY.get(device.type, MEMORY["cuda"]) // (8 * N_MATRICES)
-    # From the longest on, so that little of a chunk is padding.
+    # The longest come first, so that chunks have little padding.
     order = sorted(range(len(problems)), key=lambda p: -len(problems[p][1]))
     results: dict[int, tuple] = {}
     while order:
@@ -104,6 +113,8 @@ def gp_predict(
         chunk, order = order[:size], order[size:]
         parts = [problems[p] for p in chunk], [seeds[p] for p in chunk]
         results.update(zip(chunk, _solve(*parts, device, n_hyper, n_steps), strict=True))
+        if progress is not None:
+            progress.advance(len(chunk))
     predictions, learned = ([results[p][k] for p in range(len(problems))] for k in (0, 1))
     return (predictions, learned) if return_learned else predictions
 
@@ -132,7 +143,7 @@ def _solve(problems, seeds, device, n_hyper, n_steps):
 
 
 def _padded(arrays, device):
-    """Arrays (n, …) of P lengths in one tensor (P, n, …), and weights (P, n), 0 for padding."""
+    """P arrays (n, …) of any lengths as one tensor (P, n, …), and weights (P, n), 0 for padding."""
     n = max(map(len, arrays))
     values = np.zeros((len(arrays), n, *arrays[0].shape[1:]))
     weights = np.zeros((len(arrays), n))
@@ -144,7 +155,7 @@ def _padded(arrays, device):
 def _learn(X, y, w, n_hyper, n_steps):
     """Best log hyperparameters (P, 3 + D) and log marginal likelihoods (P,).
 
-    Levenberg-Marquardt: every problem has its own damping, and takes a step only if it is better.
+    Levenberg-Marquardt, where every problem has its own damping and accepts only better steps.
     """
     D = max(X.shape[2], 1)
     variances, lengths = torch.zeros(3).to(y), torch.zeros(X.shape[2]).to(y)
@@ -183,9 +194,10 @@ def _learn(X, y, w, n_hyper, n_steps):
 def _objective(theta, X, y, w, centre, precision):
     """Minus log posterior (P,) up to a constant, its gradient (P, k) and curvature (P, k, k).
 
-    The curvature is the average information ½ (∂K·α)ᵀK⁻¹(∂K·α), α = K⁻¹y: the mean of the expected
-    and the observed one in a variance, never negative, and at the price of products with vectors.
-    No ∂K is ever formed: (R ∘ (zⱼ − z'ⱼ)²)α = zⱼ² ∘ Rα − 2 zⱼ ∘ R(zⱼ ∘ α) + R(zⱼ² ∘ α).
+    The curvature is the average information ½ (∂K·α)ᵀK⁻¹(∂K·α) with α = K⁻¹y. For a variance it is
+    the mean of the expected and the observed information. It is positive semidefinite and needs
+    only products with vectors. No ∂K is formed, because
+    (R ∘ (zⱼ − z'ⱼ)²)α = zⱼ² ∘ Rα − 2 zⱼ ∘ R(zⱼ ∘ α) + R(zⱼ² ∘ α).
     """
     D, Z, noise = X.shape[2], X * torch.exp(-theta[:, None, 3:]), theta[:, 2].exp()
     R = _smooth_part(theta, Z, w, Z, w)
@@ -240,7 +252,7 @@ def _posterior_mean(theta, X, y, w, B, b):
     scales = torch.exp(-theta[:, None, 3:])
     K = _covariance(theta, _smooth_part(theta, X * scales, w, X * scales, w), X, w)
     factor, info = torch.linalg.cholesky_ex(K)
-    for power in range(1, 9):  # within the bounds, only inputs that are not standardised need it
+    for power in range(1, 9):  # needed only if inputs are not standardised
         if not bool((info > 0).any()):
             break
         K.diagonal(dim1=1, dim2=2).add_((10**power * theta[:, 2].exp() * (info > 0))[:, None])

@@ -1,20 +1,20 @@
 """The nuisance models m̂ and ĝ on the latents (Eqs. 20 and 21), and their held-out predictions.
 
-The heads Ψ themselves are two stacked MLPs on the latents, fitted on the training rows together
-with Φ. Any scikit-learn model is fitted afterwards on the training rows' latents, with the head's
-output as one more input: it is a function of the latents that a forest of axis-parallel cuts finds
-hard to rebuild.
+The heads Ψ are two stacked networks on the latents, trained together with Φ. scikit-learn models
+are fitted afterwards on the latents of the training rows. The output of the head is an additional
+input, because forests with axis-parallel splits approximate it poorly from the latents.
 """
 
 import numpy as np
 import torch
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.ensemble import RandomForestRegressor
 
 from ddml_fs.engine.losses import half_log
 from ddml_fs.engine.models import fit_predict, seeded
 from ddml_fs.engine.network import ARMS, HEADS, Heads
 from ddml_fs.engine.train import train
+from ddml_fs.progress import Progress, run_parallel
 
 RESIDUAL_FOREST = {"n_estimators": 10, "min_samples_leaf": 30, "max_features": 0.5}
 RESIDUAL_FOREST |= {"max_samples": 0.3}
@@ -23,8 +23,8 @@ RESIDUAL_FOREST |= {"max_samples": 0.3}
 class ArmObjective:
     """The loss of outcome models per arm on frozen latents.
 
-    μ_a = ĝ + θ₀(a − m̂) + h_a(Zc, Zy): the partially linear fit, and what the arm adds to it. h
-    starts at zero, so where the data say little the effect stays constant.
+    μ_a = ĝ + θ₀(a − m̂) + h_a(Zc, Zy): the partially linear fit plus a correction per arm. h starts
+    at zero, so with little information the effect stays constant.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class ArmObjective:
         return half_log((square * own).sum(-1) / own.sum(-1).clamp(min=1)).sum(0)
 
 
-def predict_from_heads(objective, stack, sizes, *, arms, schedule):
-    """Held-out predictions of the heads as they were trained, and of heads per arm.
+def predict_from_heads(objective, stack, sizes, *, arms, schedule, progress=None):
+    """Held-out predictions of the trained heads and, if needed, of heads per arm.
 
     Parameters
     ----------
@@ -68,20 +68,22 @@ def predict_from_heads(objective, stack, sizes, *, arms, schedule):
     stack : Stack
     sizes : Sizes
     arms : bool
-        Whether outcome models per arm are wanted too; their heads are trained here.
+        Whether to train heads for the outcome per arm, too.
     schedule : Schedule
-        For these.
+        Training of the heads per arm.
+    progress : Progress, optional
+        Told of every epoch of this training.
 
     Returns
     -------
     values : array of shape (2 or 4, P, n)
-        m, g and, where asked for, mu_0 and mu_1; padded as ``stack.rows("hold")``.
+        m, g and, with arms, mu_0 and mu_1; padded as ``stack.rows("hold")``.
     """
     by_arm = None
     if arms:
         generators = [torch.Generator().manual_seed(seed + 2) for seed in stack.seeds]
         by_arm = ArmObjective(Heads(stack, generators, sizes, ARMS), objective)
-        train(by_arm.heads, by_arm, stack, schedule)
+        train(by_arm.heads, by_arm, stack, schedule, progress)
     with torch.no_grad():
         batch = stack.batch(stack.rows("hold")[0])
         _, _, m, Y_raw = objective.forward(batch)
@@ -91,7 +93,7 @@ def predict_from_heads(objective, stack, sizes, *, arms, schedule):
     return np.stack([stack.t_scale.undo(m), *(stack.y_scale.undo(y) for y in outcomes)])
 
 
-def predict_from_models(objective, stack, pair, *, arms, n_jobs, rate):
+def predict_from_models(objective, stack, pair, *, arms, n_jobs, rate, progress=None):
     """Held-out predictions of scikit-learn models on the latents, one problem after another.
 
     Parameters
@@ -102,12 +104,14 @@ def predict_from_models(objective, stack, pair, *, arms, n_jobs, rate):
     pair : callable
         From "is the treatment 0/1" and "is the outcome a label" to unfitted models of both.
     arms : bool
-        Whether outcome models per arm are wanted too.
+        Whether to fit outcome models per arm, too.
     n_jobs : int, optional
-        joblib workers.
+        Number of joblib workers.
     rate : float, optional
-        Of shrunken networks: small forests learn so much of what these miss. Full models, which
-        would undo the shrinkage, unless given.
+        For networks with shrinkage: small forests predict the residuals, multiplied by this rate.
+        Full models would undo the shrinkage. By default, full models are fitted.
+    progress : Progress, optional
+        Told of every problem.
 
     Returns
     -------
@@ -149,21 +153,22 @@ def predict_from_models(objective, stack, pair, *, arms, n_jobs, rate):
             out.append(theta_0[i] * a + rest_a)
         return out
 
-    # Threads: forests and linear algebra release the GIL, and nothing has to be sent.
-    solved = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(solve)(i) for i in range(stack.P))
+    # Threads: forests and linear algebra release the GIL, and no data have to be copied.
+    work = (delayed(solve)(i) for i in range(stack.P))
+    solved = run_parallel(work, progress or Progress(), n_jobs, prefer="threads")
     scales = [stack.t_scale, *[stack.y_scale] * (3 if arms else 1)]
     parts = zip(scales, zip(*solved, strict=True), strict=True)
     return np.stack([scale.undo(torch.as_tensor(np.stack(part))) for scale, part in parts])
 
 
 def _head_outputs(objective, batch):
-    """What the heads predict, arrays (P, B) for T and Y."""
+    """Predictions of the heads, arrays (P, B) for T and Y."""
     _, _, m, Y_raw = objective.forward(batch)
     return [a.cpu().numpy() for a in (m, objective.outcome_mean(m, Y_raw))]
 
 
 def _head_inputs(objective, batch):
-    """What the models for T and for Y read, each an array (P, B, 2Z + 1)."""
+    """Inputs of the models for T and for Y, each an array (P, B, 2Z + 1)."""
     Z, T_raw, _, Y_raw = objective.forward(batch)
     roles = Z.chunk(3, -1)
     return [

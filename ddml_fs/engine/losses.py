@@ -15,9 +15,9 @@ from ddml_fs.scores import DELTA
 
 
 def by_kind(binary: Tensor | bool, if_binary, otherwise):
-    """Choose by the kind of target: one of two functions, or both where a stack is mixed.
+    """Choose by the kind of target: one of two functions, or both if a stack is mixed.
 
-    ``binary`` is (P, 1), or one bool for the whole stack, known without asking the device.
+    ``binary`` is (P, 1), or one bool for the whole stack, which needs no transfer from the device.
     """
     if isinstance(binary, bool):
         return if_binary() if binary else otherwise()
@@ -33,7 +33,7 @@ def row_errors(raw: Tensor, target: Tensor, binary: Tensor | bool):
     """Cross-entropy of every row where the target is binary, else its squared error; (P, B)."""
 
     def entropy():
-        # In a mixed stack, continuous targets stay out of the cross-entropy, unbounded there.
+        # In a mixed stack, continuous targets are excluded: their cross-entropy is unbounded.
         bounded = target if isinstance(binary, bool) else torch.where(binary, target, 0.5)
         return binary_cross_entropy_with_logits(raw, bounded, reduction="none")
 
@@ -43,7 +43,8 @@ def row_errors(raw: Tensor, target: Tensor, binary: Tensor | bool):
 def half_log(mean_square: Tensor):
     """½ log MSE: the Gaussian likelihood with its variance profiled out.
 
-    It has the minimiser of the MSE of Eq. 13, and no scale of T or Y can drown the other's loss.
+    It has the same minimiser as the MSE of Eq. 13, and the losses of T and Y have equal weight
+    whatever their scales.
     """
     return 0.5 * torch.log(mean_square + DELTA)
 
@@ -110,7 +111,7 @@ class RandomFeatures:
         """L_dis, Eq. 11: the three HSICs, as squared covariances of features of Z (P, B, 3Z)."""
         features = torch.cos(torch.baddbmm(self.phase, self.omega, standardise(Z.mT)))
         mean = features.mean(-1, keepdim=True)
-        # Covariances (P, 3m, 3m) of all features, of which those between two roles count.
+        # Covariances (P, 3m, 3m) of all features; only those between two roles are used.
         covariance = torch.baddbmm(
             mean @ mean.mT, features, features.mT, beta=-1, alpha=1 / Z.shape[1]
         )

@@ -5,7 +5,7 @@ from sklearn.base import clone, is_classifier
 
 
 def seeded(pair, seed):
-    """Clones of the models, with the seed wherever they leave ``random_state`` open."""
+    """Clones of the models, with the seed for every ``random_state`` that is None."""
     models = []
     for model in pair:
         model = clone(model)
@@ -20,7 +20,7 @@ def seeded(pair, seed):
 
 def fit_predict(model, X, X_new, target):
     """Predictions (n_new,) of a model fitted on X and target: probabilities by a classifier."""
-    if np.ptp(target) == 0:  # a column so rare that these rows lack it
+    if np.ptp(target) == 0:  # a rare value may be missing in these rows
         return np.full(len(X_new), target[0])
     if is_classifier(model):
         return clone(model).fit(X, target.astype(int)).predict_proba(X_new)[:, 1]

@@ -1,9 +1,8 @@
 """The stacked network of Causal Role Disentanglement: encoder Φ and heads Ψ.
 
-Every layer is one product for the whole stack. Which unit may read which is a matter of masks:
-a weight outside its mask starts at zero and gets no gradient, so it stays zero. The three
-encoders of Φ are the diagonal blocks of one layer, and Ψ_T does not see Zy because its rows are
-masked.
+Every layer is one product for the whole stack. Masks say which unit reads which: a weight outside
+the mask starts at zero and has no gradient, so it stays zero. The three encoders of Φ are the
+diagonal blocks of one layer, and Ψ_T does not read Zy because these weights are masked.
 """
 
 import math
@@ -65,11 +64,11 @@ class StackedModule(nn.Module):
         self.kind = {"device": stack.device, "dtype": stack.dtype}
 
     def place(self, value):
-        """A tensor as the stack holds its own."""
+        """A tensor with the device and dtype of the stack."""
         return value.contiguous().to(**self.kind)
 
     def set_weight(self, name, value, mask=None):
-        """Register a weight that stays inside the mask."""
+        """Register a weight that is zero outside the mask."""
         weight = nn.Parameter(self.place(value))
         if mask is not None:
             mask = self.place(mask)
@@ -82,7 +81,7 @@ class StackedModule(nn.Module):
 
     @torch.no_grad()
     def exchange(self, chosen, target, source):
-        """Overwrite ``target`` by ``source``, two sets of weights, where ``chosen`` (P,) holds."""
+        """Copy the weights ``source`` to ``target`` for the problems in ``chosen`` (P,)."""
         for name, old in target.items():
             shape = (self.G, 1, self.p, 1) if old.dim() == 4 else (self.P, 1, 1)
             old.copy_(torch.where(chosen.view(shape), source[name], old))
@@ -125,8 +124,8 @@ class Heads(StackedModule):
 class RoleNetwork(StackedModule):
     """Φ and Ψ for a stack of P = G·p problems.
 
-    Weights are drawn on the CPU, by one generator per problem and for all columns of X, so they
-    depend neither on the device nor on how problems are packed.
+    Weights are drawn on the CPU, with one generator per problem and for all columns of X. So they
+    depend neither on the device nor on the packing of problems into shards.
 
     Parameters
     ----------
@@ -135,7 +134,7 @@ class RoleNetwork(StackedModule):
     sizes : Sizes
         Widths.
     silent : bool
-        Whether the heads start at zero, and so the network at what its stack starts from.
+        Whether the heads start at zero, so that the network starts at the base of its stack.
     """
 
     def __init__(self, stack, sizes, silent=False):
@@ -152,7 +151,7 @@ class RoleNetwork(StackedModule):
             ]
         )
         W_2 = torch.stack([draw(g, mask_2, H) for g in generators])
-        # The problems of a fold stand side by side, so that the first layer is one product.
+        # The problems of a fold are adjacent, so that the first layer is one product.
         W_1 = W_1.unflatten(0, (self.G, self.p)).transpose(1, 2)  # (G, D, p, 3H)
         mask_1 = stack.keep.unflatten(0, (self.G, self.p)).transpose(1, 2)[..., None]
         self.set_weight("W_1", W_1, mask_1)
@@ -170,13 +169,13 @@ class RoleNetwork(StackedModule):
         return encode(x, self.W_1, self.b_1, self.W_2, self.b_2)
 
     def row_norms(self):
-        """How strongly each input feeds each role: norms of first-layer rows, (P, D, 3)."""
+        """Norms of the first-layer weights of each input for each role, (P, D, 3)."""
         rows = self.W_1.detach().unflatten(-1, (3, -1)).norm(dim=-1)  # (G, D, p, 3)
         return rows.transpose(1, 2).flatten(0, 1)
 
     @torch.no_grad()
     def shrink_rows(self, by):
-        """Proximal step of the group lasso: shorten each input's row of a role by ``by`` (3,)."""
+        """Proximal step of the group lasso: shorten the weights of each input by ``by`` (3,)."""
         rows = self.W_1.unflatten(-1, (3, -1))  # (G, D, p, 3, H)
         norm = rows.norm(dim=-1, keepdim=True).clamp(min=1e-12)
         rows.mul_((1 - by[:, None] / norm).clamp(min=0))

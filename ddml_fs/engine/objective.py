@@ -1,4 +1,4 @@
-"""What is minimised: L_total (Eq. 18), and the outcome head as printed or coupled."""
+"""The objective L_total (Eq. 18), with the outcome head as in the paper or coupled."""
 
 from dataclasses import dataclass
 
@@ -23,19 +23,19 @@ class LossSettings:
     Attributes
     ----------
     outcome : {"coupled", "direct"}
-        What Ψ_Y predicts: f of Y = θT + f + ζ, or E[Y | X] as printed.
+        What Ψ_Y predicts: f in Y = θT + f + ζ ("coupled"), or E[Y | X] as in the paper.
     lambda_dis, lambda_ort : float
         Weights of Eq. 18.
     orthogonality : {"paper", "split", "moments"}
         Form of L_ort.
     even : bool
-        Whether the loss of a binary target counts as if its classes were balanced, so that a
-        penalty on the weights presses as much on rare targets as on others.
+        Whether to scale the loss of a binary target as if its classes were balanced, so that a
+        penalty on the weights affects rare targets as much as others.
     n_features : int
-        Random Fourier features per role in HSIC.
+        Number of random Fourier features per role in HSIC.
     penalty_every : int
-        The two penalties are computed on every so many-th batch, with so many times the weight:
-        the same gradient on average, at a fraction of the cost.
+        The two penalties are computed only for every k-th batch, where k is this number, and their
+        weights are multiplied by k. The average gradient is the same, at a lower cost.
     """
 
     outcome: str = "coupled"
@@ -51,10 +51,10 @@ class Objective:
     """L_total of a network, Eq. 18.
 
     A binary outcome (a label) is predicted directly, as a probability. In the coupled form, for
-    continuous ones, Ψ_Y predicts f, the loss is (Y − θ₀T − f)² and E[Y | X] = θ₀·m + f. Ψ_Y then
-    needs nothing of Zt, and Y's largest noise, θ·(T − m), is out of its way. θ₀ is a running value
-    of Σv(Y − f)/Σ(vT) with v held fixed; it lives in ``net.theta_0``, so it is kept together with
-    the weights it belongs to.
+    continuous outcomes, Ψ_Y predicts f, the loss is (Y − θ₀T − f)² and E[Y | X] = θ₀·m + f. Then
+    Ψ_Y does not need Zt, and the noise θ·(T − m) is removed from its target. θ₀ is a running
+    estimate Σv(Y − f)/Σ(vT) with v held fixed. It is stored in ``net.theta_0``, with the weights
+    that it belongs to.
 
     Parameters
     ----------
@@ -84,8 +84,7 @@ class Objective:
             self.features = RandomFeatures(seeds, sizes.Z, settings.n_features, stack.X)
 
     def forward(self, batch, Z=None):
-        """The latents Z (P, B, 3Z), those of the batch unless given, and T_raw, T_pre and Y_raw,
-        all (P, B)."""
+        """Latents Z (P, B, 3Z), by default of the batch, and T_raw, T_pre, Y_raw, all (P, B)."""
         Z = self.net.Phi(batch.x) if Z is None else Z
         T_raw, Y_raw = self.net.Psi(Z)
         if batch.base is not None:
@@ -99,7 +98,7 @@ class Objective:
         return to_mean(Y_raw, self.binary_Y)
 
     def outcome_errors(self, batch, Y_raw):
-        """The rows' errors that Ψ_Y is trained on, (P, B)."""
+        """The errors of the rows on which Ψ_Y is trained, (P, B)."""
         Y = batch.Y - self.net.theta_0[..., 0] * batch.T if self.coupled else batch.Y
         return row_errors(Y_raw, Y, self.binary_Y)
 
@@ -127,12 +126,12 @@ class Objective:
         self.net.theta_0.copy_((numerator / (denominator + DELTA))[:, None, None])
 
     def errors(self, batch, Z=None):
-        """The rows' errors of both heads, each (P, B); from the latents Z where they are given."""
+        """The errors of the rows for both heads, each (P, B); from latents Z if they are given."""
         _, T_raw, _, Y_raw = self.forward(batch, Z)
         return row_errors(T_raw, batch.T, self.binary_T), self.outcome_errors(batch, Y_raw)
 
     def validate(self, batch, weight):
-        """L_sup of validation rows, (P,); penalties are no part of it."""
+        """L_sup of validation rows, (P,), without penalties."""
         errors_T, errors_Y = self.errors(batch)
         return self.supervised_loss(errors_T, errors_Y, weight)
 

@@ -1,4 +1,4 @@
-"""What is to be solved: folds, problems, the stacks they share, and shards of these."""
+"""The plan: folds, problems, and the shards into which problems are packed."""
 
 import math
 from collections import defaultdict
@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 SMALLEST_BATCH, LARGEST_BATCH = 16, 1024
-LARGEST_SHARD = 256  # problems: enough to fill two cores, few enough that a lost shard costs little
-VALID_SHARE = 0.1  # of the training rows: they stop the training and open the gates
+LARGEST_SHARD = 256  # problems: enough to use two cores well, and a lost shard costs little time
+VALID_SHARE = 0.1  # of the training rows: they stop the training and choose the inputs
 LEAST_PENALTY = 1e-6
 
 
@@ -20,10 +20,9 @@ class Fold:
     Attributes
     ----------
     fit, valid : int arrays
-        The training rows I_tra, split into those that are trained on and those that stop the
-        training.
+        The training rows I_tra, split into rows for the fit and rows for early stopping.
     hold : int array
-        The held-out rows I_hold, seen by nothing but the last prediction.
+        The held-out rows I_hold, used only for the final prediction.
     seed : int
         Seed of the batch order.
     """
@@ -41,7 +40,7 @@ class Fold:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Every treatment with every outcome on every fold: problems as numbers into arrays.
+    """All problems: every treatment with every outcome on every fold.
 
     Attributes
     ----------
@@ -50,25 +49,26 @@ class Plan:
     T : array of shape (N, F)
         The treatments; X itself in a sweep over all columns.
     own : int array of shape (F,)
-        The column of X that a treatment is, so that it is no covariate; −1 for one beside X.
+        The column of X of each treatment, which is then not a covariate; −1 if it is not in X.
     binary_T : bool array of shape (F,)
         Which treatments are 0/1.
     Y : array of shape (N, C)
         The outcomes.
     binary_Y : bool array of shape (C,)
-        Which outcomes the score takes as 0/1 labels, predicted as probabilities.
+        Which outcomes the score treats as 0/1 labels, predicted as probabilities.
     covariates : bool array of shape (D,)
         The columns that may be covariates.
     folds : list of Fold
-        Those of all random splits, split by split.
+        The folds of one random split after another.
     seeds : int array
-        Of the initial weights, one per fold: a treatment's effect is the same alone and in a sweep.
+        Seeds of the initial weights, one per fold. A treatment has the same effect alone and in a
+        sweep.
     block : int array of shape (D,)
-        Columns that belong together: a treatment's whole block is no covariate of it.
+        Block of each column. No column of a treatment's block is a covariate of this treatment.
     domain : int array of shape (N,)
-        Domains with intercepts of their own, for nuisances that know of them.
+        Domains, for nuisances with one intercept per domain.
     n_repeats : int
-        Random splits, R.
+        Number of random splits, R.
     """
 
     X: np.ndarray
@@ -96,12 +96,12 @@ class Plan:
 
     @property
     def zero_one_Y(self):
-        """Which outcomes are 0/1, whatever the score takes them for; a bool array (C,)."""
+        """Which outcomes have only the values 0 and 1, a bool array (C,)."""
         return ((self.Y == 0) | (self.Y == 1)).all(0)
 
     @property
     def n_folds(self):
-        """Folds of one split, K."""
+        """Number of folds of one split, K."""
         return len(self.folds) // self.n_repeats
 
     def problem(self, i):
@@ -109,7 +109,7 @@ class Plan:
         return np.unravel_index(i, self.shape)
 
     def part(self, treatments, outcomes):
-        """The plan with some treatments and some outcomes alone."""
+        """The plan for some of the treatments and outcomes only."""
         return replace(
             self,
             T=self.T[:, treatments],
@@ -127,15 +127,15 @@ class Plan:
         return use
 
     def penalty(self, shrinkage, k=0):
-        """λ = shrinkage · D/n, D covariates and n training rows of fold k.
+        """The ridge penalty λ = shrinkage · D/n, for D covariates and n training rows of fold k.
 
-        The best ridge penalty where signal / noise is 1 / shrinkage.
+        It is the best penalty if the signal-to-noise ratio is 1 / shrinkage.
         """
         return penalty_for(shrinkage, self.covariates.sum(), len(self.folds[k].train))
 
 
 def penalty_for(shrinkage, D, n):
-    """λ = shrinkage · D/n for D columns and n rows.
+    """The ridge penalty λ = shrinkage · D/n for D columns and n rows.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def make_folds(n_samples, n_folds, rng, *, strata=None):
     rng : RandomState
         Draws the split and the seeds.
     strata : int array of shape (N,), optional
-        Labels that every fold has in the same shares (a binary treatment).
+        Labels whose shares are the same in every fold, such as a binary treatment.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def make_folds(n_samples, n_folds, rng, *, strata=None):
     folds = []
     for train, hold in split:
         n_valid = max(2, math.ceil(VALID_SHARE * len(train)))
-        # Strata with too few rows cannot be shared between fitting and validation.
+        # Strata with one row cannot be split into fit and validation rows.
         counts = np.unique(labels[train], return_counts=True)[1]
         shared = strata is not None and counts.min() > 1 and len(counts) <= n_valid
         fit, valid = train_test_split(
@@ -209,16 +209,16 @@ def make_plan(
     outcomes : array of shape (N, C)
     rng : RandomState
     treatments : array of shape (N, F), optional
-        The columns of X unless given.
+        By default the columns of X.
     own : int array of shape (F,), optional
-        See :class:`Plan`; treatments that are given are beside X unless this says otherwise.
+        See :class:`Plan`. By default, given treatments are not columns of X.
     binary_T : bool array of shape (F,)
     label : bool
         Whether the outcomes are 0/1 labels.
     covariates : bool array of shape (D,), optional
-        All columns unless given.
+        By default all columns.
     block : int array of shape (D,), optional
-        Each column by itself unless given.
+        By default each column is its own block.
     domain : int array of shape (N,), optional
     n_folds, n_repeats : int
     strata : int array of shape (N,), optional
@@ -261,9 +261,9 @@ def make_plan(
 
 
 def batch_size_for(n_rows, batch_size="auto"):
-    """Rows of a batch, B; ``"auto"`` is the power of two next below a sixteenth of the rows.
+    """Number of rows in a batch, B; "auto" is the largest power of two up to a 16th of the rows.
 
-    Small data then still get enough steps per epoch, and large data are not slowed by tiny batches.
+    So small data have enough steps per epoch, and large data have large batches, which are fast.
 
     Examples
     --------
@@ -277,7 +277,7 @@ def batch_size_for(n_rows, batch_size="auto"):
 
 
 def group_by_shape(plan, batch_size="auto"):
-    """Group the folds whose batches are equally large and equally many: they share a stack.
+    """Group folds with the same size and number of batches, so that they can share a stack.
 
     Returns
     -------
@@ -292,7 +292,7 @@ def group_by_shape(plan, batch_size="auto"):
 
 
 def make_shards(plan, sizes, batch_size="auto", memory=1.0):
-    """Split the problems into shards, each one stack that fits the memory and is solved by itself.
+    """Split the problems into shards. Each is one stack that fits into the memory budget.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0):
     Returns
     -------
     shards : list of int arrays
-        Numbers of problems; those of one fold stand side by side.
+        Numbers of problems; those of one fold are adjacent.
     """
     shards = []
     p = plan.n_problems // len(plan.folds)
@@ -316,17 +316,17 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0):
         B = batch_size_for(len(fold.fit), batch_size)
         room = memory * 1e9 / (G * bytes_of_problem(fold, plan.X.shape[1], sizes, B))
         share = max(1, min(p, int(room), LARGEST_SHARD // G))
-        share = math.ceil(p / math.ceil(p / share))  # shards of about one size
+        share = math.ceil(p / math.ceil(p / share))  # shards of similar sizes
         for start in range(0, p, share):
             shards.append(numbers[group, start : start + share].ravel())
     return shards
 
 
 def bytes_of_problem(fold, n_columns, sizes, batch_size):
-    """About how many bytes one problem takes in training, in single precision.
+    """Approximate number of bytes of one problem in training, in single precision.
 
-    The weights are held seven times (values, gradient, two moments, the best epoch's, two at work),
-    the units of a batch about eight times, those of the rows to predict about three times.
+    The weights are stored seven times (values, gradient, two moments, best epoch, two temporary
+    copies), the units of a batch about eight times, those of the rows to predict about three times.
     """
     H, Z = sizes.H, sizes.Z
     weights = 3 * H * (n_columns + 1) + 3 * Z * (3 * H + 1) + 2 * H * (3 * Z + 2) + 2

@@ -1,4 +1,4 @@
-"""The one carrier of nuisance predictions."""
+"""Nuisance predictions, with information about the models behind them."""
 
 from dataclasses import dataclass, replace
 
@@ -9,14 +9,14 @@ FUNCTIONS = ("m", "g", "mu_0", "mu_1")
 
 @dataclass(frozen=True, eq=False)
 class Stacking:
-    """How candidates were weighed.
+    """Weights and losses of stacked candidates.
 
     Attributes
     ----------
     names : list of str
         The candidates.
     weights, losses : dict of arrays of shape (R, C, F, K)
-        For each function, "m", "g", "mu_0" and "mu_1": weights of the K candidates, and their
+        For each function ("m", "g", "mu_0", "mu_1") the weights of the K candidates, and their
         held-out losses.
     """
 
@@ -27,20 +27,20 @@ class Stacking:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Cross-fitted predictions of the nuisance functions: every row by models that had not seen it.
+    """Cross-fitted predictions of the nuisance functions: models never saw the rows they predict.
 
     Attributes
     ----------
     m, g : arrays of shape (R, C, F, N)
         E[T | X] and E[Y | X] for R random splits, C outcomes, F treatments and N rows.
     mu_0, mu_1 : arrays of shape (R, C, F, N), or None
-        E[Y | X, T = 0] and E[Y | X, T = 1], where outcome models per arm were asked for.
+        E[Y | X, T = 0] and E[Y | X, T = 1], if outcome models per arm were needed.
     networks : list of NetworkSummary, or None
-        What the networks behind the predictions tell, one per problem.
+        Summaries of the networks, one per problem.
     stacking : Stacking, or None
-        How several candidates were weighed, where there were several.
+        Weights of stacked candidates.
     dof : float
-        Degrees of freedom of models that had seen the rows after all; 0 for cross-fitted ones.
+        Degrees of freedom of models that were fitted on the same rows; 0 for cross-fitted ones.
     """
 
     m: np.ndarray
@@ -53,14 +53,14 @@ class Predictions:
 
     @classmethod
     def empty(cls, plan, arms):
-        """Room for the predictions of a plan, to be filled by :meth:`put`."""
+        """Empty arrays for the predictions of a plan, to be filled by :meth:`put`."""
         shape = (plan.n_repeats, plan.Y.shape[1], plan.T.shape[1], len(plan.X))
         m, g, mu_0, mu_1 = (np.empty(shape, plan.X.dtype) for _ in FUNCTIONS)
         return cls(m, g, mu_0, mu_1) if arms else cls(m, g)
 
     @property
     def functions(self):
-        """Names of the functions that there are predictions of."""
+        """Names of the functions that have predictions."""
         return [name for name in FUNCTIONS if getattr(self, name) is not None]
 
     def put(self, plan, i, values):
@@ -70,16 +70,16 @@ class Predictions:
         for name, value in zip(self.functions, values, strict=True):
             getattr(self, name)[rows] = value
 
-    def told_by(self, networks):
-        """The same predictions with what their networks tell."""
+    def with_networks(self, networks):
+        """The same predictions with summaries of their networks."""
         return replace(self, networks=networks)
 
     def with_dof(self, dof):
-        """The same predictions with the degrees of freedom that they took."""
+        """The same predictions with the degrees of freedom of their models."""
         return replace(self, dof=dof)
 
     def of(self, r=0, c=0, f=0):
-        """Those of one split, outcome and treatment (or ``slice(None)`` for all of them).
+        """Predictions of one split, outcome and treatment (``slice(None)``: of all treatments).
 
         Returns
         -------

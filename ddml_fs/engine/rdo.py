@@ -23,8 +23,8 @@ def orthogonality_loss(form: str, v: Tensor, e: Tensor, Z: Tensor):
     Parameters
     ----------
     form : {"paper", "split", "moments"}
-        "paper": |Corr(v, u)| with u = e − θ_tra·v on the same rows, Eqs. 15-17. There vᵀu = 0, so
-        only the product of the two means is left to penalise. "split": θ_tra comes from the other
+        "paper": |Corr(v, u)| with u = e − θ_tra·v on the same rows, Eqs. 15-17. Then vᵀu = 0, so
+        the penalty only affects the product of the two means. "split": θ_tra comes from the other
         half of the batch. "moments": squared correlations of v and of u with every latent.
     v, e : Tensors of shape (P, B)
         Residuals, Eq. 14.

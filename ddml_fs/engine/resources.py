@@ -1,4 +1,4 @@
-"""What a computation may use."""
+"""Resources of a computation."""
 
 from dataclasses import dataclass, field
 from os import PathLike
@@ -10,22 +10,23 @@ from ddml_fs.progress import Progress
 
 @dataclass(frozen=True)
 class Resources:
-    """Devices, workers, memory, and where to keep and tell what is done.
+    """Devices, workers, memory, checkpoint and progress.
 
     Attributes
     ----------
     devices : tuple of torch.device
-        Shards take them in turn.
+        Shards use them in turn.
     n_jobs : int, optional
-        joblib workers for shards and scikit-learn models, and threads of linear algebra.
+        Number of joblib workers for shards and scikit-learn models, and of threads of linear
+        algebra.
     memory : float
-        Gigabytes that one shard may take.
+        Gigabytes that one shard may use.
     checkpoint : str or Path, optional
-        Folder in which finished shards are kept.
+        Folder in which finished shards are stored.
     detail : bool
-        Whether predictions carry what their networks tell.
+        Whether predictions include summaries of their networks.
     progress : Progress
-        Told how much work there is, and of each piece that is done.
+        Receives reports about the work.
     """
 
     devices: tuple = (torch.device("cpu"),)

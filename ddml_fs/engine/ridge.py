@@ -1,10 +1,10 @@
 """Ridge nuisances in closed form: every column of X as a treatment, from one inverse per fold.
 
-With Ω = (XᵀX/n + λI)⁻¹ and β the ridge coefficients of Y on all columns, the regression of column j
-on all others leaves the residual XΩ_j / Ω_jj, and the regression of Y on all columns but j is that
-on all columns less β_j times this residual. Both are exact. A ridge-logistic outcome is treated
-alike, with the weights p(1 − p) of its last Newton step in Ω: there leaving out a column is one
-Newton step, an approximation.
+Let Ω = (XᵀX/n + λI)⁻¹, and β the ridge coefficients of Y on all columns. The regression of column j
+on all others has the residual XΩ_j / Ω_jj. The regression of Y on all columns but j is the one on
+all columns minus β_j times this residual. Both are exact. A ridge-logistic outcome is treated in
+the same way, with the weights p(1 − p) of its last Newton step in Ω. Leaving out a column is then
+one Newton step, an approximation.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit, logit
 
 NEWTON_STEPS, TOLERANCE = 25, 1e-8
-FLAT = 1e-12  # a standard deviation below this is none
+FLAT = 1e-12  # a column with a smaller standard deviation is constant
 
 
 class Rows(NamedTuple):
@@ -26,16 +26,17 @@ class Rows(NamedTuple):
 
 
 def standardised(X, train, new):
-    """Rows of X (N, D), scaled by those to fit on; columns that do not vary there become 0."""
+    """Rows of X (N, D), standardised by the training rows; columns constant there become 0."""
     mean, sd = X[train].mean(0), X[train].std(0)
     inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > FLAT)
     return Rows((X[train] - mean) * inverse, (X[new] - mean) * inverse, sd)
 
 
 class Gram:
-    """G = XᵀWX/n + λI of standardised rows A, factored; with more columns than rows, in the rows.
+    """G = XᵀWX/n + λI of standardised rows A, factored.
 
-    There G⁻¹ = (I − Sᵀ(SSᵀ/n + λI)⁻¹S/n)/λ with S = √W·A, so that nothing is larger than A.
+    With more columns than rows, the n × n matrix SSᵀ/n + λI with S = √W·A is factored instead, and
+    G⁻¹ = (I − Sᵀ(SSᵀ/n + λI)⁻¹S/n)/λ. So no matrix is larger than A.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class Gram:
     penalty : float
         λ.
     weights : array of shape (n,), optional
-        Of the rows; one each unless given.
+        Weights of the rows; by default 1.
     """
 
     def __init__(self, A, penalty, weights=None):
@@ -59,9 +60,9 @@ class Gram:
         return self._solve(self.A.T @ targets / self.n)
 
     def left_out(self, A, block):
-        """What each column of rows A (n_new, D) leaves after a regression on all other blocks.
+        """Residuals of each column of rows A (n_new, D) after a regression on all other blocks.
 
-        ``block`` (D,) numbers the columns that belong together.
+        ``block`` (D,) is the number of each column's block.
         """
         labels, members = np.unique(block, return_inverse=True)
         if len(labels) < len(block):
@@ -93,13 +94,13 @@ def logistic_fit(A, Y, penalty):
     beta = np.zeros(D)
     intercept = logit(np.clip(Y.mean(), 0.5 / n, 1 - 0.5 / n))
     if np.ptp(Y) == 0:
-        return intercept, beta  # rows of one class alone: there is nothing to learn
+        return intercept, beta  # with one class there is nothing to learn
     for _ in range(NEWTON_STEPS):
         index = intercept + A @ beta
         p = expit(index)
         w = np.maximum(p * (1 - p), 1e-10)
-        # A Newton step is a weighted ridge regression of the index plus (Y − p)/w; its intercept
-        # is not penalised, so columns and response are centred by the weights.
+        # A Newton step is a weighted ridge regression of the index plus (Y − p)/w. Its intercept
+        # is not penalised, so columns and response are centred by their weighted means.
         response = w * index + Y - p
         centre, level = (w @ A) / w.sum(), response.sum() / w.sum()
         new = Gram(A - centre, penalty, w).coefficients(response - w * level)
@@ -117,22 +118,22 @@ class Fit:
     ----------
     rows : Rows
     covariates : bool array of shape (D,)
-        The columns that are conditioned on; a treatment never is on itself.
+        The columns that are covariates; a treatment is never its own covariate.
     penalty : float
     block : int array of shape (D,)
-        Columns that belong together.
+        Block of each column.
     """
 
     def __init__(self, rows, covariates, penalty, block):
         self.covariates, self.penalty, self.block = covariates, penalty, block
         self.A, self.B = rows.train[:, covariates], rows.new[:, covariates]
         self.gram = Gram(self.A, penalty)
-        # Columns that are no covariates leave what a plain regression leaves.
+        # Columns that are not covariates have the residuals of a plain regression.
         gamma, own = self.gram.coefficients(rows.train), block[covariates]
         self.residual = rows.new - self.B @ gamma
         self.residual[:, covariates] = left = self.gram.left_out(self.B, own)
         for j in np.flatnonzero(~covariates & np.isin(block, own)):
-            same = own == block[j]  # covariates of its own block do not count
+            same = own == block[j]  # covariates of its own block are excluded
             self.residual[:, j] += left[:, same] @ gamma[same, j]
 
     def linear_outcome(self, Y):
@@ -145,17 +146,17 @@ class Fit:
         intercept, beta = logistic_fit(self.A, Y, self.penalty)
         p = expit(intercept + self.A @ beta)
         w = p * (1 - p)
-        centre = (w @ self.A) / w.sum()  # the intercept is not penalised: profile it out
+        centre = (w @ self.A) / w.sum()  # the intercept is not penalised
         gram = Gram(self.A - centre, self.penalty, w)
         return intercept + self._without(
             beta, gram.left_out(self.B - centre, self.block[self.covariates])
         )
 
     def _without(self, beta, residual):
-        """The index of the new rows, less the part of each covariate in turn."""
+        """The index of the new rows without the part of each covariate in turn."""
         index = np.repeat((self.B @ beta)[:, None], len(self.covariates), 1)
         part, own = residual * beta, self.block[self.covariates]
-        if len(np.unique(self.block)) < len(self.block):  # a block goes as a whole
+        if len(np.unique(self.block)) < len(self.block):  # leave out whole blocks
             index -= part @ (own[:, None] == self.block).astype(part.dtype)
         else:
             index[:, self.covariates] -= part
@@ -171,14 +172,14 @@ def ridge_fits(plan, shrinkage, *, everywhere=False):
     shrinkage : float
         See :meth:`~ddml_fs.engine.plan.Plan.penalty`.
     everywhere : bool
-        Whether to predict all rows, and not the held-out ones alone.
+        Whether to predict all rows, not only the held-out ones.
 
     Yields
     ------
     k, c : int
         Numbers of a fold and of an outcome.
     m, g : arrays of shape (n_new, F)
-        Predicted treatments, and predicted outcome without each: its log-odds for a label.
+        Predicted treatments, and outcome predicted without each of them: for a label, its log-odds.
     """
     beside = np.flatnonzero(plan.own < 0)
     table = np.column_stack([plan.X, plan.T[:, beside]]).astype(np.float64, copy=False)
@@ -191,7 +192,7 @@ def ridge_fits(plan, shrinkage, *, everywhere=False):
         rows = standardised(table, fold.train, new)
         fit = Fit(rows, use, plan.penalty(shrinkage, k), block)
         sd = rows.sd[place]
-        # A column that does not vary in training says nothing of itself: its mean is all.
+        # A column that is constant in training is predicted by its mean.
         m = np.where(
             sd > FLAT,
             table[np.ix_(new, place)] - fit.residual[:, place] * sd,
@@ -203,9 +204,10 @@ def ridge_fits(plan, shrinkage, *, everywhere=False):
 
 
 def ridge_base(plan, shrinkage, members):
-    """What a shrunken network starts from: ridge nuisances, fitted on the training rows.
+    """The start of a network with shrinkage: ridge nuisances, fitted on the training rows.
 
-    Validation rows are among these: they choose between epochs, which all start from one base.
+    These include the validation rows. This is safe, because validation only compares epochs, which
+    all have the same base.
 
     Parameters
     ----------
@@ -228,7 +230,7 @@ def ridge_base(plan, shrinkage, members):
         for i in np.flatnonzero((fold == k) & (outcome == outcomes[c])):
             base[i, :, 0], base[i, :, 1] = m[:, at[i]], g[:, at[i]]
     for i in np.flatnonzero(plan.binary_T[treatment]):
-        # A linear model of a probability leaves [0, 1]; keep it within a fifth of the mean.
+        # A linear model of a probability can leave [0, 1]; it is clipped, depending on the mean.
         share = plan.T[plan.folds[fold[i]].train, treatment[i]].mean()
         share = np.clip(share, 1e-3, 1 - 1e-3)
         base[i, :, 0] = logit(np.clip(base[i, :, 0], share / 5, 1 - (1 - share) / 5))

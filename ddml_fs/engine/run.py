@@ -1,4 +1,6 @@
-"""From a plan to predictions: problems packed into shards, solved by workers, put together."""
+"""From a plan to predictions: problems are packed into shards and solved by workers."""
+
+import logging
 
 import numpy as np
 import torch
@@ -13,21 +15,23 @@ from ddml_fs.engine.ridge import ridge_base
 from ddml_fs.engine.solve import solve
 from ddml_fs.engine.stack import Stack
 
+LOGGER = logging.getLogger(__name__)
+
 
 def run(plan, settings, *, pair=None, arms=False, resources=None):
     """Solve all problems of a plan by networks, in shards.
 
-    The shards depend on the plan and the memory alone, so neither workers nor devices change
-    what is computed.
+    The shards depend only on the plan and the memory, so the result depends neither on the number
+    of workers nor on the devices.
 
     Parameters
     ----------
     plan : Plan
     settings : Settings
     pair : callable, optional
-        Makes scikit-learn models on the latents; the networks' own heads unless given.
+        Makes scikit-learn models on the latents. By default, the networks' own heads predict.
     arms : bool
-        Whether outcome models per arm are wanted.
+        Whether to fit outcome models per arm.
     resources : Resources, optional
 
     Returns
@@ -37,23 +41,40 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
     resources = resources or Resources()
     progress, devices = resources.progress, resources.devices
     kind = str(settings.dtype).removeprefix("torch.")
-    # Centred in double precision: in single precision an offset would drown the column.
+    # Centred in double precision: in single precision a large offset would hide the variation.
     x_offset = plan.X.mean(0, dtype=np.float64)
     X = np.ascontiguousarray(plan.X - x_offset, dtype=kind)
     shards = make_shards(plan, settings.sizes, settings.batch_size, resources.memory)
     store = Checkpoint(
         resources.checkpoint, lambda: fingerprint(plan, shards, settings, pair, arms)
     )
-    progress.start(len(shards) * settings.epochs)
-
     solved = {}
     for s in range(len(shards)):
         values = store.load(s)
         if values is not None:
             solved[s] = (values, None)
-            progress.reach(len(solved) * settings.epochs)
     missing = [s for s in range(len(shards)) if s not in solved]
     workers = min(max(effective_n_jobs(resources.n_jobs), len(devices)), len(missing))
+    LOGGER.info(
+        "Networks: %d problems; shards: %d, of which restored from the checkpoint: %d; devices: "
+        "%s; workers: %d",
+        plan.n_problems,
+        len(shards),
+        len(solved),
+        ", ".join(map(str, devices)),
+        max(workers, 1),
+    )
+    # One worker reports every epoch (and every fit on the latents), several report whole shards.
+    epochs = settings.total_epochs(arms and pair is None)
+    steps = [epochs + (len(shard) if pair is not None else 0) for shard in shards]
+    unit = "epochs of the networks" if pair is None else "epochs and fits on the latents"
+    if workers > 1:
+        steps, unit = [1] * len(shards), "shards"
+
+    def n_done():
+        return sum(steps[s] for s in solved)
+
+    progress.start(sum(steps), unit, done=n_done())
 
     def task(s):
         return {
@@ -74,13 +95,14 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
         for s in missing:
             _, *solved[s] = solve_shard(**task(s), progress=progress)
             store.save(s, solved[s][0])
-            progress.reach(len(solved) * settings.epochs)
+            progress.reach(n_done())
     else:
         work = (delayed(solve_shard)(**task(s)) for s in missing)
         for s, *result in Parallel(workers, return_as="generator_unordered")(work):
             solved[s] = result
             store.save(s, result[0])
-            progress.reach(len(solved) * settings.epochs)
+            progress.reach(n_done())
+            LOGGER.debug("Shard %d is done, %d of %d", s, len(solved), len(shards))
 
     predictions = Predictions.empty(plan, arms)
     networks: dict = {}
@@ -90,13 +112,13 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
             predictions.put(plan, i, values[:, k, :n])
             if summaries is not None:
                 networks[int(i)] = summaries[k]
-    return predictions.told_by([networks[i] for i in sorted(networks)] or None)
+    return predictions.with_networks([networks[i] for i in sorted(networks)] or None)
 
 
 def solve_shard(
     s, plan, members, X, x_offset, settings, pair, arms, detail, device, n_jobs, progress=None
 ):
-    """Solve the problems of one shard, on the device it is told, in this process.
+    """Solve the problems of one shard on the given device, in this process.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Ridge regression on smooth features, with penalties of largest evidence.
+"""Ridge regression on smooth features, with penalties that maximise the evidence.
 
-A network needs thousands of rows to beat ridge regression. This model, in closed form, is made for
-a few hundred.
+A network needs thousands of rows to be more accurate than ridge regression. This model in closed
+form is designed for a few hundred rows.
 """
 
 import numpy as np
@@ -10,15 +10,15 @@ from scipy.special import softmax
 
 N_FEATURES = 128  # of the smooth part
 WIDTHS = (0.5, 1.0, 3.0)  # of its kernel, in units of √D
-N_STEPS = 15  # towards the largest evidence
+N_STEPS = 15  # of the fixed-point iteration
 
 
 class SmoothRidge:
-    """Bayesian ridge regression on the columns themselves and on random Fourier features.
+    """Bayesian ridge regression on the columns and on random Fourier features of them.
 
-    y = c + A·a/√D + φ(A)·b + noise: a sum of a linear function and of a draw from a Gaussian
-    process. The variances of a, of b and of the noise are those of largest evidence, found by
-    MacKay's fixed point; predictions with kernels of several widths are averaged by evidence.
+    y = c + A·a/√D + φ(A)·b + noise, the sum of a linear function and a draw of a Gaussian process.
+    The variances of a, b and the noise maximise the evidence, by MacKay's fixed-point iteration.
+    Predictions with kernels of several widths are averaged, weighted by their evidence.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class SmoothRidge:
 
 
 def by_evidence(F, y, n_linear):
-    """Ridge coefficients with two penalties of largest evidence, and its logarithm.
+    """Ridge coefficients with two penalties that maximise the evidence, and the log evidence.
 
     Parameters
     ----------
@@ -80,13 +80,13 @@ def by_evidence(F, y, n_linear):
     y : array of shape (n,)
         Centred, of variance 1 or less.
     n_linear : int
-        So many features have the first penalty, the others the second.
+        Number of features with the first penalty; the others have the second.
 
     Returns
     -------
     w : array of shape (p,)
     evidence : float
-        Up to a constant that depends on n alone.
+        Up to a constant that depends only on n.
     """
     n, p = F.shape
     G, b, square = F.T @ F, F.T @ y, float(y @ y)
@@ -103,7 +103,7 @@ def by_evidence(F, y, n_linear):
         if step == N_STEPS:
             break
         variance = np.diag(cho_solve(factor, np.eye(p), overwrite_b=True, check_finite=False))
-        # How many weights the data determine, rather than the prior.
+        # Effective number of parameters: how many weights are determined by the data.
         known = [s.stop - s.start - alpha[k] * variance[s].sum() for k, s in enumerate(parts)]
         sizes = [w[s] @ w[s] for s in parts]
         alpha = np.clip(np.divide(known, np.maximum(sizes, 1e-12)), 1e-3, 1e8)

@@ -1,4 +1,4 @@
-"""One stack of problems from start to end: screen the inputs, train, predict the held-out rows."""
+"""Solve one stack of problems: screen the inputs, train, and predict the held-out rows."""
 
 from dataclasses import dataclass, field, replace
 
@@ -12,8 +12,8 @@ from ddml_fs.engine.network import RoleNetwork, Sizes, encode
 from ddml_fs.engine.objective import LossSettings, Objective
 from ddml_fs.engine.train import Schedule, train
 
-# A network's penalty for a ridge penalty of 1, set by hand on Amazon and on generated domains: a
-# path pays in every layer, and much larger ones close it.
+# The penalty of a network that corresponds to a ridge penalty of 1, set by hand on Amazon and on
+# generated domains. It applies to every layer, so a much larger one would set all weights to zero.
 L2_OF_PENALTY = 0.006
 
 
@@ -32,14 +32,14 @@ class Settings:
     final : Schedule
         Training of the network that is used.
     slack : float
-        Standard errors of validation loss that closing a gate may cost.
+        How much the validation loss may rise when inputs are dropped, in standard errors.
     batch_size : int or "auto"
         Rows of a batch.
     shrinkage : float
-        Penalty of the nuisances, in units of D / n. A shrunken network starts from ridge
-        regressions with this penalty, and learns what they miss.
+        Ridge penalty of the nuisances, in units of D / n. A network with shrinkage starts from
+        ridge regressions with this penalty and learns their residuals.
     dtype : torch.dtype
-        Of the networks; double precision serves tests.
+        Precision of the networks; tests use double precision.
     """
 
     sizes: Sizes = field(default_factory=Sizes)
@@ -53,10 +53,10 @@ class Settings:
     shrinkage: float = 0.0
     dtype: torch.dtype = torch.float32
 
-    @property
-    def epochs(self):
-        """Epochs of one stack, at most."""
-        return self.final.epochs + (self.screen.epochs if self.screen else 0)
+    def total_epochs(self, arms):
+        """The largest number of epochs of one stack; heads per arm are trained after the others."""
+        final = self.final.epochs * (2 if arms else 1)
+        return final + (self.screen.epochs if self.screen else 0)
 
 
 @dataclass(frozen=True)
@@ -86,15 +86,15 @@ class Encoder:
 
 @dataclass(frozen=True)
 class NetworkSummary:
-    """What a trained network tells about its problem.
+    """Summary of a trained network.
 
     Attributes
     ----------
     rise, rise_square : arrays of shape (D, 2)
-        How much each column's absence raises the held-out errors of T and of Y: sums over the
-        held-out rows of the rise and of its square.
+        Rise of the held-out errors of T and of Y when a column is set to its mean: sums of the rise
+        and of its square over the held-out rows.
     keep : bool array of shape (D,)
-        The inputs behind open gates.
+        The inputs that the network reads.
     valid_loss : float
         Validation loss of the best epoch.
     encoder : Encoder
@@ -116,10 +116,10 @@ def solve(stack, settings, *, pair=None, arms=False, detail=True, n_jobs=None, p
     stack : Stack
     settings : Settings
     pair : callable, optional
-        Makes scikit-learn models on the latents, see :func:`predict_from_models`; the network's
-        own heads unless given.
+        Makes scikit-learn models on the latents, see :func:`predict_from_models`. By default, the
+        heads of the network predict.
     arms, detail : bool
-        Whether outcome models per arm, and what the networks tell, are wanted.
+        Whether to fit outcome models per arm, and whether to return summaries of the networks.
     n_jobs : int, optional
         For scikit-learn models.
     progress : Progress, optional
@@ -147,19 +147,28 @@ def solve(stack, settings, *, pair=None, arms=False, detail=True, n_jobs=None, p
     objective = Objective(net, narrow, sizes, replace(loss, even=shrunken))
     valid_loss = train(net, objective, narrow, schedule, progress).cpu()
     if pair is None:
-        values = predict_from_heads(objective, narrow, sizes, arms=arms, schedule=settings.final)
+        values = predict_from_heads(
+            objective, narrow, sizes, arms=arms, schedule=settings.final, progress=progress
+        )
     else:
         values = predict_from_models(
-            objective, narrow, pair, arms=arms, n_jobs=n_jobs, rate=None if arms else rate
+            objective,
+            narrow,
+            pair,
+            arms=arms,
+            n_jobs=n_jobs,
+            rate=None if arms else rate,
+            progress=progress,
         )
     return values, summarise(net, objective, narrow, valid_loss) if detail else None
 
 
 def shortened(schedule, penalty):
-    """Training of a shrunken network: the fewer rows a column has, the less beyond the ridge.
+    """Training of a network with shrinkage: shorter if there are few rows per column.
 
-    Both the epochs and the peak are divided by 1 + λ: what is learned shrinks by its square, as
-    confounding that the ridge leaves in both nuisances weighs in the effect.
+    The epochs and the peak learning rate are divided by 1 + λ. So what is learned beyond the ridge
+    regression shrinks by (1 + λ)², as does the effect of confounding that it leaves in both
+    nuisances.
     """
     return replace(
         schedule,
@@ -170,7 +179,7 @@ def shortened(schedule, penalty):
 
 
 def summarise(net, objective, stack, valid_loss):
-    """What trained networks tell, one summary per problem."""
+    """Summaries of trained networks, one per problem."""
     rise = column_rises(net, objective, stack)  # (D, 2, P, n)
     columns = stack.columns.numpy()
     total, square = (np.zeros((stack.P, stack.D, 2)) for _ in range(2))
@@ -186,12 +195,12 @@ def summarise(net, objective, stack, valid_loss):
 
 @torch.no_grad()
 def column_rises(net, objective, stack):
-    """How much the rows' held-out errors rise when a column is set to its mean.
+    """Rise of the held-out errors of the rows when a column is set to its mean.
 
     Returns
     -------
     rise : Tensor of shape (D, 2, P, n)
-        For each column of the stack, of the errors of T and of Y; 0 for padding.
+        For each column of the stack, for the errors of T and of Y; 0 for padding.
     """
     rows, weight = stack.rows("hold")
     batch = stack.batch(rows)
@@ -199,7 +208,7 @@ def column_rises(net, objective, stack):
     units = torch.baddbmm(net.b_1.flatten(2), batch.x, net.W_1.flatten(2))  # (G, B, p·3H)
     out = torch.zeros(len(stack.columns), *before.shape).to(before)
     for j in range(len(stack.columns)):
-        # A rank-one correction takes the column out of the first layer.
+        # A rank-one correction removes the column from the first layer.
         left = units - batch.x[..., j : j + 1] * net.W_1[:, j].flatten(1)[:, None]
         left = hardswish(left).unflatten(2, (net.p, -1)).transpose(1, 2).flatten(0, 1)
         Z = torch.baddbmm(net.b_2, left, net.W_2)
@@ -208,7 +217,7 @@ def column_rises(net, objective, stack):
 
 
 def _encoder(net, stack, i):
-    """Cut one problem's Φ out of the stack."""
+    """The encoder Φ of one problem of the stack."""
     g, j = divmod(i, net.p)
     read = stack.keep[i].nonzero()[:, 0]
     weights = (

@@ -1,4 +1,4 @@
-"""The tensors of a stack: one matrix X, and what each problem reads from it."""
+"""The tensors of a stack: one matrix X, and the targets and inputs of each problem."""
 
 from copy import copy
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ddml_fs.engine.plan import batch_size_for
 
-BATCHES_PER_READ = 8  # few enough to hold, many enough that reading costs little per batch
+BATCHES_PER_READ = 8  # few enough to fit into memory, many enough for a low cost per batch
 
 
 class Batch(NamedTuple):
@@ -18,7 +18,7 @@ class Batch(NamedTuple):
     x: Tensor  # (G, B, D)
     T: Tensor  # (P, B)
     Y: Tensor  # (P, B)
-    base: Tensor | None = None  # (P, B, 2), what the heads' outputs are added to
+    base: Tensor | None = None  # (P, B, 2), to which the outputs of the heads are added
 
 
 class Scale(NamedTuple):
@@ -37,8 +37,7 @@ class Scale(NamedTuple):
 class Stack:
     """G folds with p problems each, packed for the device.
 
-    Everything is scaled by the rows that are trained on, and by no others. Binary targets
-    stay 0/1.
+    Columns and targets are scaled by the rows of the fit only. Binary targets stay 0/1.
 
     Parameters
     ----------
@@ -47,15 +46,15 @@ class Stack:
         Numbers of the problems, fold by fold, as :func:`ddml_fs.engine.plan.make_shards` orders
         them.
     X : Tensor of shape (N, D)
-        All rows less ``x_offset``, on the CPU.
+        All rows minus ``x_offset``, on the CPU.
     device : torch.device
         Where batches are made.
     batch_size : int or "auto"
-        Rows of a batch.
+        Number of rows in a batch.
     dtype : torch.dtype
         Of all tensors, and so of the networks.
     x_offset : array of shape (D,), optional
-        What was taken from the columns so that no offset drowns them in single precision.
+        Offset that was subtracted from the columns, to keep their precision.
     """
 
     def __init__(
@@ -95,18 +94,18 @@ class Stack:
         self.log_odds = torch.stack([odds_T, odds_Y], 1).to(self.device, dtype)
         self.base = None
         self.columns = torch.arange(self.D)
-        # Inputs that a problem may read, (P, D): all covariates but its own treatment.
+        # Inputs that a problem may read, (P, D): all covariates except its own treatment.
         self.keep = torch.as_tensor(np.stack([plan.inputs(f) for f in treatment]))
 
     def _targets(self, table, columns, binary):
-        """Targets of the problems: the distinct ones (U, N), scaled, and which each problem has.
+        """Distinct targets (U, N), and for each problem its target and scale.
 
-        They are centred and scaled in double precision, so that no offset drowns them.
+        They are centred and scaled in double precision, so that a large offset does no harm.
 
         Returns
         -------
         values : Tensor of shape (U, N)
-            Centred by the mean of all rows; binary ones as they are.
+            Centred by the mean of all rows; binary targets are unchanged.
         index : Tensor of shape (P, 1)
         scale : Scale
             Of the problems.
@@ -135,23 +134,23 @@ class Stack:
         return values, place.to(self.device), scale, torch.tensor(odds, dtype=torch.float64)
 
     def _kinds(self, binary):
-        """One bool where all targets are of one kind, else (P, 1)."""
+        """One bool if all targets are of one kind, else (P, 1)."""
         if binary.all() or not binary.any():
             return bool(binary[0])
         return torch.as_tensor(binary)[:, None].to(self.device)
 
     def penalty(self, shrinkage):
-        """λ of the plan."""
+        """The ridge penalty λ."""
         return self.plan.penalty(shrinkage, self.first_fold)
 
     def start_from(self, base):
-        """Add the heads' outputs to these values (P, N, 2), those of continuous targets scaled."""
+        """Set the base (P, N, 2) of the outputs; values of continuous targets are scaled."""
         for k, scale in enumerate((self.t_scale, self.y_scale)):
             base[..., k] = (base[..., k] - scale.level) / scale.unit
         self.base = torch.as_tensor(base).to(self.device, self.dtype)
 
     def select(self, keep):
-        """The same stack with the inputs ``keep`` (P, D) and no columns that nobody reads."""
+        """The same stack with the inputs ``keep`` (P, D), without columns that no problem reads."""
         narrow = copy(self)
         columns = keep.any(0).nonzero()[:, 0]
         narrow.columns, narrow.keep = self.columns[columns], keep[:, columns]
@@ -177,7 +176,7 @@ class Stack:
         return [torch.Generator().manual_seed(f.seed) for f in self.folds]
 
     def epoch(self, generators):
-        """Yield one epoch of batches; the rows left over change from epoch to epoch."""
+        """Yield the batches of one epoch. The last rows do not fill a batch and are skipped."""
         order = torch.stack(
             [
                 torch.as_tensor(f.fit)[torch.randperm(len(f.fit), generator=g)][
@@ -212,11 +211,11 @@ class Stack:
 
 
 def _mean_sd(values, dim):
-    """Mean and standard deviation; columns that do not vary are left unscaled."""
+    """Mean and standard deviation; the latter is 1 for constant columns."""
     sd = values.std(dim)
     return values.mean(dim), torch.where(sd > 1e-12, sd, torch.ones_like(sd))
 
 
 def _log_odds(labels):
-    """Log-odds of the mean of 0/1 labels, finite where all are alike."""
+    """Log-odds of the mean of 0/1 labels, finite even if all are equal."""
     return float(torch.logit(labels.mean(), 0.5 / len(labels)))

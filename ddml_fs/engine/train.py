@@ -1,12 +1,12 @@
-"""The one training loop."""
+"""The training loop of all networks."""
 
 import math
 from dataclasses import dataclass
 
 import torch
 
-# Prices of a row of Zc, Zt and Zy. A confounder pays less through Zc (√2) than through Zt and Zy
-# (2), a cause of one target less through its own role (1) than through Zc.
+# Weights of the group lasso for rows of Zc, Zt and Zy. A confounder is cheaper in Zc (√2) than in
+# both Zt and Zy (2). A cause of only one target is cheaper in its own role (1) than in Zc.
 ROLE_PRICES = (math.sqrt(2), 1.0, 1.0)
 
 
@@ -17,17 +17,17 @@ class Schedule:
     Attributes
     ----------
     epochs : int
-        Passes over the rows, at most.
+        Largest number of epochs.
     peak : float
         Highest learning rate of the one cycle.
     weight_decay : float
         Decoupled weight decay, a part of Θ.
     lasso : float
-        Group lasso on the first layer's rows per role, the other part of Θ; 0 is none.
+        Group lasso on the rows of the first layer per role, the other part of Θ; 0 for none.
     l2 : float
-        Penalty ½·l2·‖W‖² on all weights but the intercepts, a part of the loss.
+        Penalty ½·l2·‖W‖² on all weights except the intercepts, a part of the loss.
     patience : int
-        Epochs without a better validation loss after which a problem stops.
+        A problem stops after this number of epochs without a lower validation loss.
     """
 
     epochs: int
@@ -46,11 +46,11 @@ def one_cycle(step, n_steps, peak, rise=0.3, low=0.04):
 
 
 class FlatAdamW:
-    """AdamW on all weights of a stack, laid out as one vector.
+    """AdamW on all weights of a stack, stored as one vector.
 
-    A stack has a dozen small tensors; as one vector they take a few operations a step, in a
-    fraction of the time that ``torch.optim.AdamW``, the twin in the tests, spends on them. Each
-    entry is moved alone, so problems do not mix.
+    A stack has a dozen small tensors. As one vector, they need only a few operations per step,
+    which is much faster than ``torch.optim.AdamW`` (the tests compare the two). Each entry is
+    updated independently, so problems do not affect each other.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ class FlatAdamW:
     weight_decay : float
         Decoupled weight decay.
     l2 : float
-        Penalty on weights, not on intercepts, that passes through the moments as any gradient.
+        Penalty on weights, not on intercepts, which is added to the gradient.
     betas : pair of float
-        Memory of the mean and of the square of the gradient.
+        Decay rates of the running means of the gradient and of its square.
     """
 
     def __init__(self, model, weight_decay, l2=0.0, betas=(0.9, 0.999)):
@@ -80,7 +80,7 @@ class FlatAdamW:
             weight.data, weight.grad = value.view_as(weight), gradient.view_as(weight)
 
     def step(self, rate):
-        """Move the weights against the gradients that have gathered, and forget these."""
+        """Update the weights by the accumulated gradients, and set these to zero."""
         self.n_steps += 1
         g, (beta_1, beta_2) = self.gradient, self.betas
         if self.l2 is not None:
@@ -94,20 +94,20 @@ class FlatAdamW:
 
 
 def training_step(model, objective, optimizer, batch, rate, prices=None):
-    """One step on one batch, with no value brought back to the host.
+    """One step on one batch, without any transfer from the device to the host.
 
     Parameters
     ----------
     model : StackedModule
     objective : callable
-        From a batch to the losses (P,). Problems share no weight, so the gradient of the sum is
-        each problem's own.
+        From a batch to the losses (P,). Problems share no weights, so the gradient of the sum has
+        the gradients of all problems.
     optimizer : FlatAdamW
     batch : Batch
     rate : float
         Learning rate.
     prices : Tensor of shape (3,), optional
-        Group lasso per role.
+        Weights of the group lasso per role.
     """
     objective(batch).sum().backward()
     optimizer.step(rate)
@@ -116,7 +116,7 @@ def training_step(model, objective, optimizer, batch, rate, prices=None):
 
 
 def train(model, objective, stack, schedule, progress=None):
-    """Train a stack; each problem ends with the weights of its own best epoch.
+    """Train a stack. Each problem ends with the weights of its own best epoch.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def train(model, objective, stack, schedule, progress=None):
             step += 1
         with torch.no_grad():
             loss = objective.validate(valid, weight)
-        # With a lasso the last epoch counts: the rows have had all steps to shrink.
+        # With a lasso the last epoch is used, as the rows shrink until the end.
         better = (loss < best) & (stale < schedule.patience) | (schedule.lasso > 0)
         best = torch.where(better, loss, best)
         stale = torch.where(better, 0, stale + 1)

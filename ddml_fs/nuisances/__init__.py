@@ -1,7 +1,7 @@
 """Ways to predict the nuisance functions m = E[T | X], g = E[Y | X], mu_0 and mu_1.
 
-Each is an object that holds its own settings and does one thing: it predicts held-out rows for a
-plan of problems. Names stand for the objects with their default settings.
+Each is an object with its own settings and one task: to predict the held-out rows of all problems
+of a plan. A name stands for the object with default settings.
 """
 
 from collections.abc import Callable
@@ -45,12 +45,12 @@ NAMES: dict[str, Callable[[], Nuisance]] = {
 
 
 def resolve_nuisance(nuisance) -> Nuisance:
-    """The nuisance that a user names or gives.
+    """The nuisance for a name, an object or scikit-learn models.
 
     Parameters
     ----------
     nuisance : str, Nuisance, estimator or pair of estimators
-        A name of :data:`NAMES`, a nuisance itself, or scikit-learn models of (treatment, outcome).
+        A name in :data:`NAMES`, a nuisance, or scikit-learn models of (treatment, outcome).
 
     Examples
     --------

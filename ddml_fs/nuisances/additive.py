@@ -1,4 +1,4 @@
-"""One additive model of all columns, from which every column's nuisances follow."""
+"""One additive model of all columns, which gives the nuisances of every column."""
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -12,34 +12,35 @@ from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.validation import check_number
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1)
-WIDEST = 1 / 3  # columns per row; beyond that, residuals of a regression on all others are chance
+WIDEST = 1 / 3  # columns per row; with more, residuals of a regression on all others are noise
 
 
 class Additive(Nuisance):
-    """Effects whose errors are honest where columns go together: nothing is left by a penalty.
+    """One additive model of all columns, with valid standard errors for correlated columns.
 
-    All columns together make one (logistic) ridge regression, whose penalty is chosen by held-out
-    loss. Without a treatment's own block it predicts the outcome. The treatment itself is
-    regressed on all other columns *without* a penalty, with the outcome's weights: what the
-    outcome's model misses by its penalty is then without any part in the score. Both are fitted on
-    all rows, as in classical regression; the degrees of freedom that this takes are counted.
+    The outcome is predicted by one (logistic) ridge regression on all columns, without the block of
+    the treatment. Its penalty is chosen by held-out loss. The treatment is regressed on all other
+    columns *without* a penalty, with the weights of the outcome's model. Its residuals are then
+    orthogonal to these columns, so the bias of the penalised outcome model does not enter the
+    score. Both models are fitted on all rows, as in classical regression, and standard errors
+    account for their degrees of freedom.
 
     Parameters
     ----------
     strength : float or None, default=None
-        Penalty of the outcome's model as a share of the columns' variance. None: of 0.0001, 0.001,
-        0.01 and 0.1 the one with the least held-out loss.
+        Penalty of the outcome's model as a share of the columns' variance. None: the one of 0.0001,
+        0.001, 0.01 and 0.1 with the lowest held-out loss.
 
     Notes
     -----
-    For at most a third as many columns as rows.
+    Use it with at most one column per three rows.
     """
 
     def __init__(self, *, strength=None):
         self.strength = strength
 
     def check(self, score):
-        """Refuse a strength that is no positive number, and scores with arms."""
+        """Raise for a negative strength, and for scores with arms."""
         if self.strength is not None:
             check_number(self.strength, "strength", 0, np.inf)
         if score.arms:
@@ -49,7 +50,7 @@ class Additive(Nuisance):
         """Predictions of all rows, see :meth:`Nuisance.predict`."""
         resources = resources or Resources()
         predictions = Predictions.empty(plan, arms=False)
-        resources.progress.start(plan.Y.shape[1])
+        resources.progress.start(plan.Y.shape[1] * plan.T.shape[1], "columns")
         dof = 0.0
         with limit_threads(effective_n_jobs(resources.n_jobs)):
             for c, label in enumerate(plan.binary_Y):
@@ -64,5 +65,5 @@ class Additive(Nuisance):
                     v, index = fit.left_out(f)
                     predictions.m[:, c, f] = plan.T[:, f] - v
                     predictions.g[:, c, f] = expit(index) if label else index
-                resources.progress.advance()
+                    resources.progress.advance()
         return predictions.with_dof(dof)

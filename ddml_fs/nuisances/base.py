@@ -1,4 +1,4 @@
-"""What every nuisance is: an object with its own settings that predicts held-out rows."""
+"""The base class of nuisances: objects with settings that predict held-out rows."""
 
 from typing import ClassVar
 
@@ -8,15 +8,15 @@ from ddml_fs.engine.predictions import Predictions
 
 
 class Nuisance(BaseEstimator):
-    """One way to predict m = E[T | X], g = E[Y | X] and, where asked, the outcome per arm.
+    """One way to predict m = E[T | X], g = E[Y | X] and, if needed, the outcome per arm.
 
-    Settings are stored by ``__init__`` and read by :meth:`predict`, as in scikit-learn, so that
-    ``get_params``, ``set_params`` and ``clone`` work, also through the estimator that holds it.
+    ``__init__`` stores the settings and :meth:`predict` reads them, as in scikit-learn. So
+    ``get_params``, ``set_params`` and ``clone`` work, also through the estimator that uses it.
 
     Attributes
     ----------
     in_shards : bool
-        Whether the work is cut into shards, so that a checkpoint has an effect.
+        Whether the work is split into shards, so that a checkpoint has an effect.
     """
 
     in_shards: ClassVar[bool] = False
@@ -27,7 +27,7 @@ class Nuisance(BaseEstimator):
         return False
 
     def check(self, score):
-        """Refuse settings that are wrong, or that do not go with a score, before any work.
+        """Raise if settings are wrong or do not fit the score, before any work is done.
 
         Parameters
         ----------
@@ -35,7 +35,7 @@ class Nuisance(BaseEstimator):
         """
 
     def check_resources(self, device="auto", checkpoint=None):
-        """Refuse what would have no effect."""
+        """Raise if a device or a checkpoint would have no effect."""
         if not self.on_device and device != "auto":
             raise ValueError(
                 f"device is for networks and Gaussian processes, got device={device!r} with "
@@ -54,7 +54,7 @@ class Nuisance(BaseEstimator):
         ----------
         plan : Plan
         arms : bool
-            Whether mu_0 and mu_1 are asked for.
+            Whether to predict mu_0 and mu_1 as well.
         resources : Resources, optional
 
         Returns
@@ -64,5 +64,5 @@ class Nuisance(BaseEstimator):
         raise NotImplementedError
 
     def shrinkage_of(self, plan):
-        """λ that the nuisances are shrunken by; 0 for those that are not."""
+        """The ridge penalty λ of the nuisances; 0 without shrinkage."""
         return 0.0

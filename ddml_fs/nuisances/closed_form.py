@@ -1,4 +1,6 @@
-"""Nuisances in closed form: ridge regressions, and smooth ones for few rows."""
+"""Nuisances in closed form: ridge regressions, and smooth regressions for few rows."""
+
+from typing import ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -28,13 +30,15 @@ def logistic_predict(A, y, B, shrinkage):
 
 
 class ClosedForm(Nuisance):
-    """Models in closed form of the columns, fitted one problem after another."""
+    """Models in closed form on the columns, fitted for one problem after another."""
+
+    unit: ClassVar[str] = "closed-form regressions"  # of the progress
 
     def __init__(self, *, shrinkage):
         self.shrinkage = shrinkage
 
     def check(self, score):
-        """Refuse a shrinkage that is no positive number."""
+        """Raise for a negative shrinkage."""
         check_number(self.shrinkage, "shrinkage", 0, np.inf)
 
     def regress(self, A, y, B, seed):
@@ -63,7 +67,7 @@ class ClosedForm(Nuisance):
         """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
         resources = resources or Resources()
         predictions = Predictions.empty(plan, arms)
-        resources.progress.start(plan.n_problems)
+        resources.progress.start(plan.n_problems, self.unit)
         with limit_threads(effective_n_jobs(resources.n_jobs)):
             for i in range(plan.n_problems):
                 predictions.put(plan, i, self.values_of(plan, i, arms))
@@ -77,8 +81,8 @@ class Ridge(ClosedForm):
     Parameters
     ----------
     shrinkage : float, default=20.0
-        Penalty in units of D / n, columns over training rows: s is the best one where
-        signal / noise is 1 / s.
+        The ridge penalty is λ = ``shrinkage`` · D / n for D columns and n training rows. Larger
+        values suit weaker signals: if the signal-to-noise ratio is r, the best value is 1 / r.
     """
 
     def __init__(self, *, shrinkage=20.0):
@@ -94,7 +98,7 @@ class Ridge(ClosedForm):
             return super().predict(plan, arms=True, resources=resources)
         resources = resources or Resources()
         predictions = Predictions.empty(plan, arms=False)
-        resources.progress.start(len(plan.folds) * plan.Y.shape[1])
+        resources.progress.start(len(plan.folds) * plan.Y.shape[1], "folds")
         with limit_threads(effective_n_jobs(resources.n_jobs)):
             for k, c, m, g in ridge_fits(plan, self.shrinkage):
                 r, hold = k // plan.n_folds, plan.folds[k].hold
@@ -109,16 +113,16 @@ class Ridge(ClosedForm):
 
 
 class Smooth(ClosedForm):
-    """Smooth regressions whose penalties maximise the evidence; made for a few hundred rows.
+    """Smooth regressions whose penalties maximise the evidence; designed for a few hundred rows.
 
-    Numbers are predicted by :class:`~ddml_fs.engine.smooth_ridge.SmoothRidge`, a linear function
-    and a draw from a Gaussian process; 0/1 targets by ridge-logistic regression.
+    Numbers are predicted by :class:`~ddml_fs.engine.smooth_ridge.SmoothRidge`, the sum of a linear
+    function and a draw from a Gaussian process; 0/1 targets by ridge-logistic regression.
 
     Parameters
     ----------
     shrinkage : float, default=10.0
-        Of the ridge-logistic regression, in units of D / n: a propensity that follows chance makes
-        weights that hurt.
+        Shrinkage of the ridge-logistic regression, in units of D / n. A propensity model that
+        overfits gives extreme weights, so this model is strongly regularised.
     """
 
     def __init__(self, *, shrinkage=10.0):

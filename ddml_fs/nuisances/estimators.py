@@ -1,7 +1,9 @@
-"""scikit-learn models on the covariates themselves: a user's own, and boosting."""
+"""scikit-learn models on the covariates: those of the user, and boosting."""
+
+from typing import ClassVar
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.base import is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
@@ -10,19 +12,20 @@ from ddml_fs.engine.models import fit_predict, seeded
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
 from ddml_fs.nuisances.base import Nuisance
+from ddml_fs.progress import run_parallel
 from ddml_fs.validation import check_integer, check_number
 
 
 class Estimators(Nuisance):
     """A model for the treatment and one for the outcome, fitted on the covariates.
 
-    They are used as they are, alone. The outcome per arm comes from the outcome's model, fitted on
-    the arm's rows. Where a model leaves ``random_state`` open, it gets the fold's seed.
+    The outcome per arm is predicted by the outcome's model, fitted on the rows of the arm. A model
+    whose ``random_state`` is None gets the seed of the fold.
 
     Parameters
     ----------
     treatment, outcome : estimators
-        A classifier serves through ``predict_proba``, for 0/1 targets.
+        A classifier, for 0/1 targets, predicts by ``predict_proba``.
 
     Examples
     --------
@@ -35,12 +38,14 @@ class Estimators(Nuisance):
     'ATE'
     """
 
+    unit: ClassVar[str] = "pairs of models"  # of the progress
+
     def __init__(self, treatment, outcome):
         self.treatment = treatment
         self.outcome = outcome
 
     def check(self, score):
-        """Refuse what is no model."""
+        """Raise for objects that are not estimators."""
         for model in (self.treatment, self.outcome):
             if not (hasattr(model, "fit") and hasattr(model, "get_params")):
                 raise ValueError(f"nuisance must hold scikit-learn estimators, got {model!r}.")
@@ -67,40 +72,41 @@ class Estimators(Nuisance):
             fold, use = plan.folds[k], plan.inputs(f)
             pair = self.pair(plan.binary_T[f], plan.zero_one_Y[c])
             model_T, model_Y = seeded(pair, int(plan.seeds[k]))
-            train = np.sort(fold.train)  # models that draw rows see them in the order of the table
+            train = np.sort(fold.train)  # keeps the order of the table, for models that draw rows
             A, B = plan.X[train][:, use], plan.X[fold.hold][:, use]
             t, y = plan.T[train, f], plan.Y[train, c]
             out = [fit_predict(model_T, A, B, t), fit_predict(model_Y, A, B, y)]
             for a in (0, 1) if arms else ():
                 out.append(fit_predict(model_Y, A[t == a], B, y[t == a]))
-            resources.progress.advance()
             return out
 
         predictions = Predictions.empty(plan, arms)
-        resources.progress.start(plan.n_problems)
-        # Threads: forests, boosting and linear algebra release the GIL, and nothing has to be sent.
+        resources.progress.start(plan.n_problems, self.unit)
+        # Threads: forests, boosting and linear algebra release the GIL, and no data are copied.
         work = (delayed(solve)(i) for i in range(plan.n_problems))
         with limit_threads(1):
-            solved = Parallel(n_jobs=resources.n_jobs, prefer="threads")(work)
+            solved = run_parallel(work, resources.progress, resources.n_jobs, prefer="threads")
         for i, values in enumerate(solved):
             predictions.put(plan, i, values)
         return predictions
 
 
 class Boosting(Estimators):
-    """scikit-learn's histogram gradient boosting on the covariates: small trees, well shrunken.
+    """scikit-learn's histogram gradient boosting on the covariates, with small trees.
 
-    A 0/1 treatment or outcome is classified. The defaults are quick, and as good within a stack as
-    larger ones (experiments/effects/results/tuned.md).
+    A 0/1 treatment or outcome is predicted by a classifier. The defaults are fast, and within a
+    stack as accurate as larger models (experiments/effects/results/tuned.md).
 
     Parameters
     ----------
     max_iter : int, default=80
-        Trees.
+        Number of trees.
     learning_rate : float, default=0.1
     max_leaf_nodes : int, default=8
     l2_regularization : float, default=10.0
     """
+
+    unit = "pairs of boosting models"
 
     def __init__(self, *, max_iter=80, learning_rate=0.1, max_leaf_nodes=8, l2_regularization=10.0):
         self.max_iter = max_iter
@@ -109,7 +115,7 @@ class Boosting(Estimators):
         self.l2_regularization = l2_regularization
 
     def check(self, score):
-        """Refuse settings that are wrong."""
+        """Raise if settings are wrong."""
         for name, least in (("max_iter", 1), ("max_leaf_nodes", 2)):
             check_integer(getattr(self, name), name, least)
         check_number(self.learning_rate, "learning_rate", 1e-8, 10)

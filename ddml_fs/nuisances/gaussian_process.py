@@ -1,4 +1,4 @@
-"""Gaussian processes, for few rows."""
+"""Gaussian processes as nuisances, for few rows."""
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -11,19 +11,19 @@ from ddml_fs.engine.ridge import standardised
 from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.validation import check_integer
 
-EDGE = 0.005  # predictions of 0/1 targets are kept this far from 0 and 1
+EDGE = 0.005  # predictions of 0/1 targets are clipped this far from 0 and 1
 
 
 class GaussianProcess(Nuisance):
     """Gaussian process regressions with one length scale per column, all folds in one batch.
 
-    Made for few rows and bent confounding. A 0/1 target is predicted as a number, and kept from 0
-    and 1.
+    Designed for few rows and nonlinear confounding. A 0/1 target is predicted as a number and
+    clipped to [0.005, 0.995].
 
     Parameters
     ----------
     max_rows : int, default=2000
-        The cost grows with the cube of the rows; more of them are refused.
+        The cost grows with the cube of the number of rows; more rows raise an error.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class GaussianProcess(Nuisance):
         self.max_rows = max_rows
 
     def check(self, score):
-        """Refuse a limit that is no number of rows."""
+        """Raise unless the limit is a number of rows."""
         check_integer(self.max_rows, "max_rows", 2)
 
     def predict(self, plan, *, arms=False, resources=None):
@@ -54,14 +54,15 @@ class GaussianProcess(Nuisance):
             )
         predictions = Predictions.empty(plan, arms)
         n_folds, *others = plan.shape
-        resources.progress.start(int(np.prod(others)))
+        total = plan.n_problems * len(predictions.functions)
+        resources.progress.start(total, "Gaussian processes")
         device = resources.devices[0]
         for c, f in np.ndindex(*others):
             members = [np.ravel_multi_index((k, c, f), plan.shape) for k in range(n_folds)]
             regressions = [r for i in members for r in self._regressions(plan, i, arms)]
             seeds = np.repeat(plan.seeds, len(predictions.functions)).tolist()
             with limit_threads(effective_n_jobs(resources.n_jobs)):
-                values = gp_predict(regressions, seeds, device)
+                values = gp_predict(regressions, seeds, device, progress=resources.progress)
             binary = [plan.binary_T[f], *[plan.zero_one_Y[c]] * (3 if arms else 1)]
             for i in members:
                 own = [values.pop(0) for _ in binary]
@@ -69,7 +70,6 @@ class GaussianProcess(Nuisance):
                     np.clip(v, EDGE, 1 - EDGE) if b else v for v, b in zip(own, binary, strict=True)
                 ]
                 predictions.put(plan, i, kept)
-            resources.progress.advance()
         return predictions
 
     def _regressions(self, plan, i, arms):

@@ -1,8 +1,8 @@
-"""How well nuisances predict held-out rows."""
+"""Held-out losses of nuisances."""
 
 import numpy as np
 
-EDGE = 1e-3  # probabilities are kept this far from 0 and 1 in the log-loss
+EDGE = 1e-3  # probabilities are clipped this far from 0 and 1 in the log-loss
 
 
 def log_loss(p, target):
@@ -17,9 +17,9 @@ def squared_error(predicted, target):
 
 
 def losses_of(plan, predictions, r=0, c=0, f=0):
-    """Held-out losses of all functions: log-loss of 0/1 targets, mean squared error of others.
+    """Held-out losses of all functions: log-loss for 0/1 targets, mean squared error for others.
 
-    The outcome of an arm is judged on the arm's rows.
+    The outcome of an arm is evaluated on the rows of this arm.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def losses_of(plan, predictions, r=0, c=0, f=0):
 
 
 def target_of(plan, name, c, f):
-    """Rows on which a function is judged, what it predicts there (N,), and whether it is 0/1."""
+    """Rows on which a function is evaluated, its targets (N,), and whether these are 0/1."""
     everywhere = np.ones(len(plan.X), dtype=bool)
     if name == "m":
         return everywhere, plan.T[:, f].astype(float), bool(plan.binary_T[f])

@@ -1,4 +1,4 @@
-"""Networks that disentangle the covariates' roles: DDML as in the paper."""
+"""Networks that disentangle the roles of the covariates: DDML as in the paper."""
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -13,48 +13,48 @@ from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.nuisances.estimators import Estimators
 from ddml_fs.validation import check_integer, check_number, check_option
 
-# Small trees on three tenths of the rows are as accurate on the latents as full ones, and take
-# half the time (experiments/effects/results/tuned.md).
+# Forests of small trees on 30 % of the rows are as accurate on the latents as full ones, in half
+# the time (experiments/effects/results/tuned.md).
 FOREST = {"min_samples_leaf": 3, "max_features": 0.5, "max_samples": 0.3}
 
 
 class Network(Nuisance):
-    """The heads of a network that encodes the covariates into three roles.
+    """Networks that encode the covariates into three roles, with heads that predict.
 
-    Covariates are encoded into confounding, treatment-only and outcome-only latents (CRD); two
-    heads predict the treatment and the outcome from these.
+    The covariates are encoded into confounding, treatment-only and outcome-only latents (CRD). Two
+    heads predict the treatment and the outcome from these latents.
 
     Parameters
     ----------
     outcome : {"auto", "coupled", "direct"}, default="auto"
-        What the outcome head predicts: Y less the treatment's part, or E[Y | X] as the paper
-        prints it. "auto" is the first, and the second with labels or shrinkage.
+        What the outcome head predicts. "coupled": Y without the part of the treatment. "direct":
+        E[Y | X], as in the paper. "auto": "direct" with labels or shrinkage, otherwise "coupled".
     lambda_dis : float, default=0.1
-        Weight of the independence of the latents (HSIC).
+        Weight of the penalty on dependence between the latents (HSIC).
     lambda_ort : float, default=0.0
-        Weight of the residual orthogonality.
+        Weight of the penalty on residual orthogonality.
     orthogonality : {"paper", "split", "moments"}, default="paper"
-        Form of the residual orthogonality; has an effect where ``lambda_ort`` is positive.
+        Form of the residual orthogonality; it has an effect only if ``lambda_ort`` is positive.
     gates : bool, default=True
         Whether a first, sparse network chooses the inputs of the final one.
     gate_slack : float, default=2.5
-        How much validation loss a closed gate may cost, in standard errors. Larger values keep
-        fewer inputs.
+        How much the validation loss may rise when inputs are dropped, in standard errors. Larger
+        values keep fewer inputs.
     hidden : int, default=16
-        Units of a role's hidden layer and of a head's.
+        Number of units in the hidden layer of each role and of each head.
     latent : int, default=8
-        Latents of a role.
+        Number of latents of each role.
     epochs : int, default=40
-        Passes over the rows of the final network, at most.
+        Largest number of epochs of the final network.
     learning_rate : float, default=0.02
         Peak of the one-cycle schedule.
     weight_decay : float, default=0.01
         Decoupled weight decay.
     batch_size : int or "auto", default="auto"
-        Rows of a batch; about a sixteenth of the rows.
+        Number of rows in a batch; "auto" is about a sixteenth of the rows.
     shrinkage : float, default=0.0
-        Penalty in units of D / n, columns over training rows. Shrunken networks start from ridge
-        regressions with this penalty and learn what these miss.
+        Ridge penalty in units of D / n, for D columns and n training rows. A network with shrinkage
+        starts from ridge regressions with this penalty and learns their residuals.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Network(Nuisance):
         self.shrinkage = shrinkage
 
     def check(self, score):
-        """Refuse settings that are wrong, or that do not go with a score."""
+        """Raise if settings are wrong or do not fit the score."""
         check_option(self.outcome, "outcome", ("auto", *OUTCOMES))
         if self.outcome == "coupled" and score.label:
             raise ValueError(f"outcome='coupled' is not for score={score.name!r}; use 'direct'.")
@@ -144,15 +144,15 @@ class Network(Nuisance):
         return run(plan, self.settings(plan.binary_Y.any()), arms=arms, resources=resources)
 
     def shrinkage_of(self, plan):
-        """λ, or 0 without shrinkage."""
+        """The ridge penalty λ, or 0 without shrinkage."""
         return plan.penalty(self.shrinkage) if self.shrinkage else 0.0
 
 
 def shrunken_network():
-    """The network of a sweep: small and strongly shrunken.
+    """The network of a sweep: small and with strong shrinkage.
 
-    Shrunken nuisances rank features better than the best predictive ones, and are quick. A single
-    effect is better estimated by the defaults of :class:`Network`.
+    Nuisances with shrinkage rank features better than nuisances with the lowest held-out loss, and
+    are faster. For a single effect, the defaults of :class:`Network` are better.
 
     Examples
     --------
@@ -173,14 +173,14 @@ def shrunken_network():
 class OnLatents(Estimators):
     """scikit-learn models on the latents of a network, as in the paper.
 
-    Each model is given the latents that its nuisance may read, and the head's own output.
+    Each model reads the latents of its nuisance function and the output of the head.
 
     Parameters
     ----------
     treatment, outcome : estimators
-        Models of both; a classifier serves through ``predict_proba``.
+        Models of both. A classifier predicts by ``predict_proba``.
     network : Network, optional
-        Makes the latents; ``Network()`` unless given.
+        Makes the latents; by default ``Network()``.
     """
 
     on_device = True
@@ -195,7 +195,7 @@ class OnLatents(Estimators):
         return Network() if self.network is None else self.network
 
     def check(self, score):
-        """Refuse settings that are wrong, or that do not go with a score."""
+        """Raise if settings are wrong or do not fit the score."""
         super().check(score)
         self._network.check(score)
 
@@ -205,7 +205,7 @@ class OnLatents(Estimators):
         return run(plan, settings, pair=self.pair, arms=arms, resources=resources)
 
     def shrinkage_of(self, plan):
-        """The network's."""
+        """The ridge penalty λ of the network."""
         return self._network.shrinkage_of(plan)
 
 
@@ -215,15 +215,15 @@ class Forest(OnLatents):
     Parameters
     ----------
     network : Network, optional
-        Makes the latents; ``Network()`` unless given. On those of a shrunken network, small forests
-        learn what it misses.
+        Makes the latents; by default ``Network()``. On the latents of a network with shrinkage,
+        small forests learn its residuals.
     """
 
     def __init__(self, *, network=None):
         self.network = network
 
     def check(self, score):
-        """Refuse settings of the network that are wrong, or that do not go with a score."""
+        """Raise if settings of the network are wrong or do not fit the score."""
         self._network.check(score)
 
     def pair(self, binary_T, binary_Y):

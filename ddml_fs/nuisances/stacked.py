@@ -1,4 +1,4 @@
-"""Several nuisances, weighed by how well they predict held-out rows (short-stacking)."""
+"""Several nuisances, weighted by their held-out loss (short-stacking)."""
 
 import numpy as np
 from scipy.optimize import nnls
@@ -8,13 +8,13 @@ from ddml_fs.engine.resources import Resources
 from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.nuisances.held_out_loss import EDGE, log_loss, squared_error, target_of
 
-EM_STEPS = 100  # from equal weights; more are no better (experiments/effects/results/tuned.md)
+EM_STEPS = 100  # from equal weights; more do not help (experiments/effects/results/tuned.md)
 SMALL = 2000  # rows up to which a Gaussian process is a candidate by default
 EXACT = 1e4  # weight of the row that makes squared-error weights sum to one
 
 
 def squared_error_weights(predicted, target):
-    """Non-negative weights (K,), summing to one, of least squared error.
+    """Non-negative weights (K,), with sum one, that minimise the squared error.
 
     Parameters
     ----------
@@ -28,10 +28,10 @@ def squared_error_weights(predicted, target):
     >>> squared_error_weights(np.stack([y, 3 - y]), y).round(6).tolist()
     [1.0, 0.0]
     """
-    gap = predicted - target  # with weights that sum to one, the error is the weighted gap
+    gap = predicted - target  # as the weights sum to one, the error is the weighted sum of gaps
     size = np.sqrt(np.mean(gap**2)) or 1.0
     gram = gap @ gap.T / (gap.shape[1] * size**2)
-    # ‖gapᵀw‖² = ‖Lᵀw‖² with L Lᵀ = gram: K rows in place of n.
+    # ‖gapᵀw‖² = ‖Lᵀw‖² with L Lᵀ = gram, so the problem has K rows instead of n.
     values, vectors = np.linalg.eigh(gram)
     root = (vectors * np.sqrt(np.maximum(values, 0))).T
     design = np.vstack([root, np.full(len(gap), EXACT)])
@@ -40,9 +40,9 @@ def squared_error_weights(predicted, target):
 
 
 def log_loss_weights(predicted, target):
-    """Non-negative weights (K,), summing to one, of least log-loss of a 0/1 target.
+    """Non-negative weights (K,), with sum one, that minimise the log-loss of a 0/1 target.
 
-    The weighted mean of probabilities is a mixture, so its weights are found by the EM algorithm.
+    The weighted mean of probabilities is a mixture, so the EM algorithm finds the weights.
 
     Examples
     --------
@@ -60,17 +60,18 @@ def log_loss_weights(predicted, target):
 
 
 class Stacked(Nuisance):
-    """Candidates, each cross-fitted, and weighed by their held-out predictions.
+    """Several candidate models, weighted by their held-out loss.
 
-    For each function, m, g, mu_0 and mu_1, the candidates have non-negative weights that sum to one
-    and minimise the log-loss of a 0/1 target, or the squared error of another, on the cross-fitted
-    predictions of all rows (short-stacking): no inner loop, and no row judges a model that saw it.
+    For each function (m, g, mu_0 and mu_1) the candidates have non-negative weights with sum one.
+    The weights minimise the log-loss of a 0/1 target, or the squared error of other targets, over
+    the cross-fitted predictions of all rows (short-stacking). No inner cross-validation is needed,
+    and no row is used to evaluate a model that was fitted on it.
 
     Parameters
     ----------
     candidates : list of nuisances, optional
-        Names or :class:`Nuisance` objects. Unless given: networks, smooth closed forms and boosting
-        and, up to 2000 rows, a Gaussian process.
+        Names or :class:`Nuisance` objects. By default: networks, smooth closed forms, boosting and,
+        up to 2000 rows, a Gaussian process.
 
     Examples
     --------
@@ -88,7 +89,7 @@ class Stacked(Nuisance):
         self.candidates = candidates
 
     def resolved(self, n_samples=None):
-        """From names to nuisances; by default those for so many rows."""
+        """The candidates by name; the default depends on the number of rows."""
         from ddml_fs.nuisances import resolve_nuisance
 
         candidates = self.candidates
@@ -105,15 +106,15 @@ class Stacked(Nuisance):
 
     @property
     def on_device(self):
-        """Whether any candidate computes on the device."""
+        """Whether any candidate uses the device."""
         return any(nuisance.on_device for nuisance in self.resolved().values())
 
     def check(self, score):
-        """Refuse an empty list, and what a candidate refuses."""
+        """Raise for fewer than two candidates, and if a candidate's settings are wrong."""
         if self.candidates is not None and len(self.candidates) < 2:
             raise ValueError(
-                f"candidates must be at least 2 nuisances, got {len(self.candidates)}; pass one "
-                "alone as nuisance itself."
+                f"candidates must be at least 2 nuisances, got {len(self.candidates)}; pass a "
+                "single one as nuisance."
             )
         for nuisance in self.resolved().values():
             nuisance.check(score)
@@ -129,7 +130,7 @@ class Stacked(Nuisance):
 
 
 def stack(plan, parts):
-    """Weigh candidates by their cross-fitted predictions.
+    """Combine candidates by weights that minimise the held-out loss.
 
     Parameters
     ----------

@@ -1,0 +1,200 @@
+"""Warnings of ``fit``: each is one sentence that says what was found and what to do."""
+
+import inspect
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from ddml_fs.diagnostics import FEW, WEAK_OVERLAP, copies_of
+
+PACKAGE = str(Path(__file__).parent)
+OUTCOME_COPY = 1e-3  # share of the outcome's variance that a copy among covariates leaves
+LABEL_COPY = 0.02  # the same among features: a correlation of 0.99
+SMALL_DOMAIN = 30  # rows
+MOST_NAMES = 5  # in one warning
+STRONG = 5.0  # standard errors by which strong confounding shifts an estimate
+
+
+class DDMLWarning(UserWarning):
+    """The data make a result less reliable than its numbers say."""
+
+
+def caution(message):
+    """Warn with the line of the caller's code, outside this package."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, DDMLWarning, stacklevel=level)
+
+
+def listed(names):
+    """Names in quotes, the first few of many.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed(list("abcdefgh"))
+    ("'a' and 'b'", "'a', 'b', 'c', 'd', 'e' and 3 more")
+    """
+    return joined([repr(str(name)) for name in names])
+
+
+def joined(texts):
+    """Texts as one list in words, the first few of many."""
+    more = len(texts) - MOST_NAMES
+    if more > 0:
+        return f"{', '.join(texts[:MOST_NAMES])} and {more} more"
+    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
+
+
+# --- DDML ---
+
+
+def warn_of_outcome_copies(X, y, names):
+    """Warn of covariates that are the outcome itself.
+
+    Parameters
+    ----------
+    X : array of shape (N, D)
+    y : array of shape (N,)
+    names : array of shape (D,)
+    """
+    copies = np.asarray(names)[copies_of(y, X, OUTCOME_COPY)]
+    if len(copies):
+        caution(
+            f"X contains the outcome, or nearly: {listed(copies)}; drop it, because every effect "
+            "is 0 given a copy of the outcome."
+        )
+
+
+def warn_of_overlap(table, clip):
+    """Warn if the covariates leave little of the treatment's variation.
+
+    Parameters
+    ----------
+    table : Series
+        See :meth:`ddml_fs.DDML.diagnostics`.
+    clip : float, or None
+        Of the interactive score; None with others.
+    """
+    left = table["unexplained_share"]
+    if left < 0.01:
+        caution(
+            f"X predicts the treatment almost perfectly ({left:.2%} of its variance is left), so "
+            "the effect is hardly identified; drop columns that only encode the treatment."
+        )
+    if clip is not None and table["share_beyond_clip"] > WEAK_OVERLAP:
+        caution(
+            f"{table['share_beyond_clip']:.1%} of the propensities were clipped to [{clip:g}, "
+            f"{1 - clip:g}] (weak overlap); leave out rows that could only be in one arm, or read "
+            "the effect with care."
+        )
+
+
+def warn_of_few_rows(n_samples, shift):
+    """Warn if there are few rows and the adjustment for the covariates matters much.
+
+    Parameters
+    ----------
+    n_samples : int
+    shift : float
+        Difference between the estimates without and with covariates, in standard errors.
+
+    Notes
+    -----
+    With few rows the nuisance models miss a part of the confounding. The interval does not account
+    for this bias. On :func:`~ddml_fs.datasets.make_effect_data`, whose confounding is strong and
+    nonlinear, 95 % intervals of stacked nuisances contained the true effect as follows (binary and
+    continuous treatments). 20 covariates: 5 of 40 with 300 rows, 21 of 40 with 1000, 32 of 40 with
+    2000. 10 covariates: 13 of 16 with 1000 rows, 10 of 16 with 2000. 50 covariates, continuous: 3
+    of 8 with 2000 rows. 10 covariates, continuous: 6 of 8 with 4000 rows. The rule does not depend
+    on the number of covariates, as fewer of them did not help.
+    """
+    if n_samples < FEW and shift > STRONG:
+        caution(
+            f"X has only {n_samples} rows, and its columns confound strongly (they shift the "
+            f"estimate by {shift:.0f} standard errors); use at least {FEW} rows, or expect the "
+            "interval to be too short."
+        )
+
+
+# --- CausalFeatureSelector and EffectClassifier ---
+
+
+def warn_of_label_copies(features, target, names):
+    """Warn of features that are the outcome itself.
+
+    Parameters
+    ----------
+    features : Features
+    target : Target
+    names : list of str
+        Of the features of the table.
+    """
+    copies = np.any([copies_of(y, features.Z, LABEL_COPY) for y in target.outcomes], 0)
+    if copies.any():
+        found = [names[features.first[f]] for f in np.unique(features.own[copies])]
+        caution(
+            f"{listed(found)} is the outcome itself, or nearly; leave it out unless it is known "
+            "before the outcome."
+        )
+
+
+def warn_of_repeats(features, names):
+    """Warn of features that repeat others, exactly or nearly; arguments as above."""
+    first = features.first
+    pairs = [(f, first[g]) for f, g in enumerate(features.group) if g >= 0 and first[g] != f]
+    pairs += [(first[f], first[g]) for f, g in enumerate(features.near) if g != f]
+    if pairs:
+        found = [f"{str(names[f])!r} repeats {str(names[g])!r}" for f, g in pairs]
+        caution(
+            f"{joined(found)}, exactly or nearly; their effects cannot be separated, so keep one "
+            "column of each pair."
+        )
+
+
+def warn_of_collinear(evidence, features, names):
+    """Warn of features that the others explain, so that their effects are unknown.
+
+    Parameters
+    ----------
+    evidence : list of Evidence
+        One per outcome.
+    features, names
+        As above.
+    """
+    unknown = np.flatnonzero(np.sum([part.I.sum(0) for part in evidence], 0) == 0)
+    if len(unknown):
+        caution(
+            f"The effect of {listed([names[features.first[f]] for f in unknown])} is unknown, "
+            "because other columns or the domains determine it; drop redundant columns."
+        )
+
+
+def warn_of_domains(domain, names, target):
+    """Warn of small domains, and of domains with one class.
+
+    Parameters
+    ----------
+    domain : int array of shape (N,)
+    names : array
+        Of the domains.
+    target : Target
+    """
+    if len(names) < 2:
+        return
+    rows = np.bincount(domain, minlength=len(names))
+    small = np.flatnonzero(rows < SMALL_DOMAIN)
+    if len(small):
+        found = [f"{str(names[d])!r} ({rows[d]} rows)" for d in small]
+        caution(
+            f"sample_domain has domains with fewer than {SMALL_DOMAIN} rows, {joined(found)}, "
+            "whose effects are mostly noise; merge small domains, or leave them out."
+        )
+    if target.classes is not None:
+        one = [d for d in range(len(names)) if len(np.unique(target.y[domain == d])) == 1]
+        if one:
+            caution(
+                f"y has only one class in the domains {listed(names[one])}, which therefore have "
+                "no information about effects; merge them with others, or leave them out."
+            )

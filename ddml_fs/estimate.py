@@ -1,0 +1,69 @@
+"""What a fitted effect offers: its interval, a summary, plots and a notebook view."""
+
+from typing import Any
+
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from ddml_fs import inference
+from ddml_fs.display import HTMLRepr, effect_html
+from ddml_fs.validation import check_number, check_option
+
+
+class FittedEffect(HTMLRepr):
+    """Results of an estimator with ``effect_``, ``stderr_``, ``pvalue_`` and ``estimand_``."""
+
+    effect_: float
+    stderr_: float
+    pvalue_: float
+    estimand_: str
+
+    def conf_int(self, level: float = 0.95) -> tuple[float, float]:
+        """Confidence interval of the effect.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Coverage probability.
+
+        Returns
+        -------
+        low, high : float
+        """
+        check_is_fitted(self)
+        check_number(level, "level", 1e-6, 1 - 1e-6)
+        return inference.normal_interval(self.effect_, self.stderr_, level)
+
+    def summary(self, level: float = 0.95) -> pd.DataFrame:
+        """Effect, standard error, z, p-value and interval as a DataFrame of one row."""
+        low, high = self.conf_int(level)
+        row = {
+            "effect": self.effect_,
+            "stderr": self.stderr_,
+            "z": self.effect_ / self.stderr_,
+            "pvalue": self.pvalue_,
+            f"{50 - 50 * level:g}%": low,
+            f"{50 + 50 * level:g}%": high,
+        }
+        return pd.DataFrame(row, index=[self.estimand_])
+
+    def plot(self, kind: str = "overlap", ax: Any = None) -> Any:
+        """Plot the overlap of the arms, or the roles of the covariates; needs matplotlib.
+
+        Parameters
+        ----------
+        kind : {"overlap", "roles"}, default="overlap"
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        ax : matplotlib Axes
+        """
+        check_is_fitted(self)
+        check_option(kind, "kind", ("overlap", "roles"))
+        from ddml_fs import plotting
+
+        return getattr(plotting, f"plot_{kind}")(self, ax=ax)
+
+    def _html_summary(self):
+        return effect_html(self)

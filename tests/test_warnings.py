@@ -1,0 +1,197 @@
+"""Warnings: one sentence each that says what was found and what to do, and none for clean data."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ddml_fs import DDML, CausalFeatureSelector, EffectClassifier
+from ddml_fs.cautions import DDMLWarning, warn_of_few_rows
+from ddml_fs.datasets import make_domain_data, make_effect_data
+
+
+def caught(fit):
+    """The warnings of a call, checked to be single sentences that point here."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        fit()
+    for warning in found:
+        assert warning.category is DDMLWarning
+        assert warning.filename == __file__
+        text = str(warning.message)
+        assert text.endswith(".")
+        assert ". " not in text
+    return [str(warning.message) for warning in found]
+
+
+def only(texts):
+    (text,) = texts
+    return text
+
+
+@pytest.fixture(scope="module")
+def clean():
+    data = make_domain_data(4, 300, 3, 3, 4, n_targets=0, random_state=0)
+    frame = pd.DataFrame(data.X, columns=list("abcdefghij"))
+    return frame, data.y, data.sample_domain
+
+
+def select(X, y, domain=None):
+    return caught(lambda: CausalFeatureSelector(2, random_state=0).fit(X, y, domain))
+
+
+# --- Clean data ---
+
+
+def test_clean_domains_give_no_warning(clean):
+    assert select(*clean) == []
+    assert caught(lambda: EffectClassifier().fit(*clean)) == []
+
+
+def test_clean_mixed_table_gives_no_warning():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((1000, 3)), columns=["age", "size", "dose"])
+    X["town"] = rng.choice(["York", "Ely", "Bath"], 1000)
+    X["smokes"] = rng.random(1000) < 0.3
+    X.loc[:50, "age"] = np.nan
+    y = (X["size"] + rng.logistic(size=1000) > 0).astype(int)
+    assert select(X, y) == []
+    assert select(X, X["dose"] + rng.standard_normal(1000)) == []
+
+
+@pytest.mark.parametrize("kind", ["binary", "continuous"])
+def test_large_data_give_no_warning(kind):
+    data = make_effect_data(kind, n_samples=3000, random_state=0)
+    model = DDML("smooth", random_state=0)
+    assert caught(lambda: model.fit(data.X, data.y, treatment=data.treatment)) == []
+
+
+def test_small_experiment_gives_no_warning():
+    """Without confounding there is nothing that few rows could miss."""
+    rng = np.random.default_rng(0)
+    X, t = rng.standard_normal((300, 5)), rng.integers(0, 2, 300)
+    y = X[:, 0] + t + rng.standard_normal(300)
+    assert caught(lambda: DDML("smooth", random_state=0).fit(X, y, treatment=t)) == []
+
+
+# --- DDML ---
+
+
+@pytest.mark.parametrize("kind", ["binary", "continuous"])
+def test_few_rows(kind):
+    data = make_effect_data(kind, n_samples=400, n_features=10, random_state=0)
+    model = DDML("gp", score="partially_linear", random_state=0)
+    text = only(caught(lambda: model.fit(data.X, data.y, treatment=data.treatment)))
+    assert text.startswith("X has only 400 rows, and its columns confound strongly")
+    assert "use at least 3000 rows" in text
+    # The shift is that of the unadjusted estimate.
+    T, y = data.treatment, data.y
+    naive = np.cov(T, y)[0, 1] / T.var(ddof=1)
+    shift = abs(naive - model.effect_) / model.stderr_
+    assert f"shift the estimate by {shift:.0f} standard errors" in text
+
+
+def test_few_rows_with_labels():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3))
+    t = 2 * X[:, 0] + rng.standard_normal(400)
+    y = (2 * X[:, 0] + rng.logistic(size=400) > 0).astype(float)
+    model = DDML("ridge", score="logistic", random_state=0)
+    assert "only 400 rows" in only(caught(lambda: model.fit(X, y, treatment=t)))
+
+
+@pytest.mark.parametrize(("n", "shift", "warns"), [(2999, 6, 1), (3000, 6, 0), (100, 4, 0)])
+def test_rule_for_few_rows(n, shift, warns):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        warn_of_few_rows(n, shift)
+    assert len(found) == warns
+
+
+def test_weak_overlap():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 3))
+    y = rng.standard_normal(3000)
+    for strength, warns in ((8, True), (0.5, False)):
+        t = (strength * X[:, 0] + rng.logistic(size=3000) > 0).astype(float)
+        texts = caught(lambda t=t: DDML("ridge", random_state=0).fit(X, y, treatment=t))
+        assert len(texts) == warns
+        assert all("(weak overlap); leave out rows" in text for text in texts)
+
+
+def test_a_few_clipped_rows_are_no_weak_overlap():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((3000, 2))
+    t = (2 * X[:, 0] + rng.logistic(size=3000) > 0).astype(float)
+    model = DDML("ridge", random_state=0)
+    assert caught(lambda: model.fit(X, X[:, 1] + rng.normal(size=3000), treatment=t)) == []
+    assert 0 < model.diagnostics()["share_beyond_clip"] < 0.01
+
+
+# --- CausalFeatureSelector and EffectClassifier ---
+
+
+def test_repeated_columns_are_named(clean):
+    X, y, domain = clean
+    rng = np.random.default_rng(0)
+    copies = X.assign(months=12 * X["a"] + 3, nearly=X["b"] + 0.01 * rng.standard_normal(len(X)))
+    text = only(select(copies, y, domain))
+    assert text.startswith("'months' repeats 'a' and 'nearly' repeats 'b', exactly or nearly")
+    many = X.assign(**{f"copy{i}": X["a"] for i in range(9)})
+    assert "'copy4' repeats 'a' and 4 more, exactly" in only(select(many, y, domain))
+
+
+def test_collinear_columns_are_named(clean):
+    X, y, domain = clean
+    text = only(select(X.assign(total=X["a"] + X["b"] + X["c"]), y, domain))
+    assert text.startswith("The effect of 'a', 'b', 'c' and 'total' is unknown")
+    text = only(select(X.assign(size=1.0 * domain), y, domain))
+    assert text.startswith("The effect of 'size' is unknown")
+
+
+def test_tiny_units_are_not_collinear(clean):
+    X, y, domain = clean
+    found = [CausalFeatureSelector(2, random_state=0) for _ in range(2)]
+    assert caught(lambda: found[0].fit(X, y, domain)) == []
+    assert caught(lambda: found[1].fit(1e-9 * X, y, domain)) == []
+    for name in ("std_effect", "pvalue"):
+        expected = found[0].effects_[name]
+        np.testing.assert_allclose(found[1].effects_[name], expected, rtol=1e-3, atol=1e-6)
+
+
+def test_small_domains_are_named(clean):
+    X, y, domain = clean
+    names = np.array(["north", "south", "east", "west"])[domain - domain.min()]
+    rows = np.r_[np.flatnonzero(names != "east"), np.flatnonzero(names == "east")[:20]]
+    for call in (
+        lambda: CausalFeatureSelector(2, random_state=0).fit(X.iloc[rows], y[rows], names[rows]),
+        lambda: EffectClassifier().fit(X.iloc[rows], y[rows], names[rows]),
+        lambda: EffectClassifier(CausalFeatureSelector(2, random_state=0)).fit(
+            X.iloc[rows], y[rows], names[rows]
+        ),
+    ):
+        text = only(caught(call))
+        assert "domains with fewer than 30 rows, 'east' (20 rows), whose effects" in text
+        assert "merge small domains" in text
+
+
+def test_domains_with_one_class_are_named(clean):
+    X, y, domain = clean
+    y = np.where(domain == domain.max(), 1, y)
+    text = only(select(X, y, domain))
+    assert text.startswith(f"y has only one class in the domains '{domain.max()}', which")
+
+
+def test_copy_of_the_label_is_named(clean):
+    X, y, domain = clean
+    texts = select(X.assign(answer=1 - y), y, domain)
+    assert any(text.startswith("'answer' is the outcome itself") for text in texts)
+
+
+def test_warnings_can_be_silenced(clean):
+    X, y, domain = clean
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", DDMLWarning)
+        CausalFeatureSelector(2, random_state=0).fit(X.assign(copy=X["a"]), y, domain)
