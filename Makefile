@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --con
 .PHONY: help venv demo test lowest lint bench docs clean
 
 help:
-	@echo "make demo    an effect and a selection on data with known truth, in two minutes"
+	@echo "make demo    a known effect, and an audit of a real table with a report, in a minute"
 	@echo "make test    the test suite"
 	@echo "make lowest  a quick run with the lowest supported versions, in $(LOWEST)"
 	@echo "make lint    ruff and mypy"
@@ -30,7 +30,7 @@ $(VENV)/.%: $(VENV)/.core
 	@$(PIP) --editable '.[$*]'
 	@touch $@
 
-demo: $(VENV)/.core
+demo: $(VENV)/.report
 	@$(BIN)/ddml-fs demo
 
 test: $(VENV)/.test

@@ -21,6 +21,13 @@ def naive_difference(y, treatment) -> Moments:
     return PartiallyLinear().of_residuals(v, e)
 
 
+def quick_boosting(binary=True, random_state=None):
+    """Small boosting models for (treatment, outcome): a tenth of the time of the defaults."""
+    settings: dict = {"max_iter": 40, "max_leaf_nodes": 15, "random_state": random_state}
+    kind = HistGradientBoostingClassifier if binary else HistGradientBoostingRegressor
+    return kind(**settings), HistGradientBoostingRegressor(**settings)
+
+
 def plain_dml(X, y, treatment, models=None, n_folds=5, random_state=None) -> Moments:
     """Partially linear DML: cross-fitted nuisances on all covariates, residual on residual.
 

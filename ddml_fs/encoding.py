@@ -9,7 +9,7 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
-MOST_CLASSES = 20  # integers with more values are numbers, not labels
+from ddml_fs.columns import MOST_CLASSES
 
 
 @dataclass(frozen=True)

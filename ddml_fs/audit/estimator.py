@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from joblib import effective_n_jobs
 from scipy import stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
@@ -21,6 +22,7 @@ from ddml_fs.audit.shift import (
 )
 from ddml_fs.audit.verdicts import verdicts
 from ddml_fs.encoding import read_domains, read_target
+from ddml_fs.engine.devices import limit_threads
 from ddml_fs.features import Encoding
 from ddml_fs.number import default_downstream
 from ddml_fs.ranking import Ranker
@@ -147,6 +149,11 @@ class ShiftAudit(BaseEstimator):
         -------
         self : ShiftAudit
         """
+        with limit_threads(effective_n_jobs(self.n_jobs)):
+            return self._fit(X, y, sample_domain)
+
+    def _fit(self, X, y, sample_domain):
+        """The steps of the audit."""
         forget_fit(self)
         check_number(self.fdr_level, "fdr_level", 0, 1)
         check_number(self.level, "level", 1e-6, 1 - 1e-6)

@@ -28,6 +28,7 @@ from experiments.shifts.selectors import (
 )
 
 CACHE = Path(".cache/shifts")
+OTHER = ("datasets", "audit", "plotting", "report", "cli", "version.py")  # none selects
 PARTS = {
     "all": (ALL, ALL_BY_EFFECTS, *OURS, *AUTO, *RIVALS),
     "ours": (ALL, ALL_BY_EFFECTS, *OURS, *AUTO),
@@ -60,7 +61,7 @@ def fingerprint(task, name, selector):
     if name in RIVALS:
         code += baseline_files(selector)
     elif name != ALL:
-        code += python_files("ddml_fs", without=("datasets", "cli.py", "version.py"))
+        code += python_files("ddml_fs", without=OTHER)
     settings = repr((SHARES, models, selector))
     return hash_of(settings, *code, source.X, source.y, source.domain, task.X, task.y)
 

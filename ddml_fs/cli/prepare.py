@@ -1,0 +1,343 @@
+"""From a file's columns to features, label and domains, with every assumption put into words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+import numpy as np
+import pandas as pd
+
+from ddml_fs.columns import MOST_CLASSES, is_text, named
+from ddml_fs.features import Encoding
+
+TASKS = ("auto", "classification", "regression", "number")
+FEWEST_ROWS = 20
+FEWEST_IN_DOMAIN = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a command works with.
+
+    Attributes
+    ----------
+    X : DataFrame
+        The features.
+    y : array
+        0/1 for a label with two values, names of classes, or numbers.
+    domain : array, or None
+        Names of the domains.
+    task : {"classification", "regression"}
+    notes : list of str
+        What was assumed, one sentence each.
+    """
+
+    X: pd.DataFrame
+    y: np.ndarray
+    domain: np.ndarray | None
+    task: str
+    notes: list
+
+
+def prepare(
+    frame: pd.DataFrame,
+    label: str,
+    domain: str = "",
+    *,
+    drop: Sequence[str] = (),
+    ids: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    task: str = "auto",
+) -> Prepared:
+    """Take features, label and domains from a table.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    label, domain : str
+        Names of columns; an empty domain is none.
+    drop, ids, columns, keep : sequences of str
+        Names or patterns of columns that are no features, that name rows, that alone are features,
+        and that are features although they look like names of rows.
+    task : {"auto", "classification", "regression", "number"}
+        What the label is; "number": two classes as 0/1, and all else as numbers.
+
+    Returns
+    -------
+    prepared : Prepared
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"age": range(30, 60), "died": ["yes", "no", "no"] * 10})
+    >>> prepare(frame, "died").notes[0]
+    "label `died`: 'yes' is 1 (33.3 %), 'no' is 0; classification"
+    """
+    if task not in TASKS:
+        raise ValueError(f"task must be one of {TASKS}, got {task!r}.")
+    names = list(frame.columns)
+    label = find_column(label, names)
+    domain = find_column(domain, names) if domain else ""
+    if label == domain:
+        raise ValueError(f"label and domain must be two columns, got {label!r} for both.")
+    left_out = [*pick(drop, names), *pick(ids, names)]
+    for name in filter(None, (label, domain)):
+        if name in left_out:
+            raise ValueError(f"column {name!r} cannot be left out: it is the label or the domain.")
+    features = pick(columns, names) if columns else names
+    features = [name for name in features if name not in (label, domain, *left_out)]
+    frame, notes = without_gaps(frame, label, domain)
+    y, kind, note = read_label(frame[label], task)
+    notes = [note, *notes]
+    groups = None
+    if domain:
+        groups, usable, more = read_domains(frame[domain], y, kind)
+        frame, y, groups = frame[usable], y[usable], groups[usable]
+        notes += more
+    X, more = without_names(frame[features], pick(keep, names))
+    if not X.shape[1]:
+        raise ValueError("there must be a feature beside the label and the domain, got none.")
+    if len(X) < FEWEST_ROWS:
+        raise ValueError(f"there must be at least {FEWEST_ROWS} rows with a label, got {len(X)}.")
+    notes += [*more, f"{len(X)} rows, {X.shape[1]} features: {describe_encoding(X)}"]
+    return Prepared(X.reset_index(drop=True), y, groups, kind, notes)
+
+
+def find_column(name, names):
+    """A column by its name, or an error that names the nearest one."""
+    if name in names:
+        return name
+    lower = {other.lower(): other for other in names}
+    near = get_close_matches(name.lower(), lower, n=1)
+    hint = f"did you mean {lower[near[0]]!r}?" if near else f"the columns are {named(names, 8)}."
+    raise ValueError(f"there is no column {name!r}; {hint}")
+
+
+def pick(patterns, names):
+    """Columns by names or patterns such as "lab_*"; several may stand in one text, with commas.
+
+    Examples
+    --------
+    >>> pick(["lab_*,age"], ["lab_a", "lab_b", "age", "sex"])
+    ['lab_a', 'lab_b', 'age']
+    """
+    found: list = []
+    for given in patterns:
+        for pattern in [given] if given in names else given.split(","):
+            pattern = pattern.strip()
+            if any(c in pattern for c in "*?[") and pattern not in names:
+                matches = [name for name in names if fnmatchcase(name, pattern)]
+                if not matches:
+                    raise ValueError(f"no column matches the pattern {pattern!r}.")
+            else:
+                matches = [find_column(pattern, names)]
+            found += [name for name in matches if name not in found]
+    return found
+
+
+def without_gaps(frame, label, domain):
+    """Rows that have a label and a domain."""
+    notes = []
+    for name in filter(None, (label, domain)):
+        missing = frame[name].isna()
+        if missing.all():
+            raise ValueError(f"column {name!r} is missing in every row.")
+        if missing.any():
+            notes.append(f"{missing.sum()} rows without `{name}` left out")
+            frame = frame[~missing]
+    return frame, notes
+
+
+def read_label(column, task):
+    """The label as an array, "classification" or "regression", and a note that says so."""
+    name, levels = column.name, column.unique()
+    if pd.api.types.is_datetime64_any_dtype(column):
+        raise ValueError(f"label {name!r} must hold labels or numbers, got dates.")
+    if len(levels) < 2:
+        raise ValueError(f"label {name!r} must vary, got {levels[0]!s} in every row.")
+    text = is_text(column) or isinstance(column.dtype, pd.CategoricalDtype)
+    values = column.astype(str).to_numpy(dtype=object) if text else column.to_numpy(dtype=float)
+    whole = not text and np.array_equal(values, np.round(values))
+    if task == "auto" and text and len(levels) > MOST_CLASSES:
+        raise ValueError(
+            f"label {name!r} must have at most {MOST_CLASSES} classes, got {len(levels)} "
+            "different texts; is it the right column?"
+        )
+    if task in ("regression", "number") and text and (len(levels) > 2 or task == "regression"):
+        raise ValueError(f"label {name!r} must hold numbers, got text such as {values[0]!r}.")
+    label = {
+        "auto": text or (whole and len(levels) <= MOST_CLASSES),
+        "number": len(levels) == 2,
+    }.get(task, task == "classification")
+    if not label:
+        note = f"label `{name}`: a number from {values.min():g} to {values.max():g}; regression"
+        return values, "regression", note
+    return read_classes(values if text else as_integers(values), name)
+
+
+def read_treatment(X, treatment, domain=""):
+    """Covariates, the treatment as numbers, and a note on it.
+
+    Parameters
+    ----------
+    X : DataFrame
+        With the treatment among its columns.
+    treatment : str
+    domain : str
+        A column of X that is a category, even if it holds numbers; empty for none.
+
+    Returns
+    -------
+    covariates : DataFrame
+    values : array of shape (n_samples,)
+    note : str
+    """
+    names = list(X.columns)
+    treatment, domain = find_column(treatment, names), domain and find_column(domain, names)
+    if X[treatment].isna().any():
+        n = int(X[treatment].isna().sum())
+        raise ValueError(f"treatment {treatment!r} must be known in every row, got {n} missing.")
+    covariates = X.drop(columns=treatment)
+    if domain:
+        covariates[domain] = covariates[domain].astype(str)
+    values, _, note = read_label(X[treatment], "number")
+    note = note.replace("label", "treatment").split(";")[0]
+    return covariates, values.astype(float), note
+
+
+def as_integers(values):
+    """Whole numbers as integers, so that they are shown as such."""
+    return values.astype(int) if np.array_equal(values, np.round(values)) else values
+
+
+def read_classes(values, name):
+    """Two classes as 0/1, several by their names."""
+    classes, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    shown = [repr(c.item() if isinstance(c, np.generic) else c) for c in classes]
+    if counts.min() < 2:
+        rare = shown[counts.argmin()]
+        raise ValueError(f"label {name!r} must have 2 rows of each class, got 1 of {rare}.")
+    if len(classes) == 2:
+        share = f"({100 * codes.mean():.1f} %)"
+        one = (
+            f"{shown[1]} is 1 {share}, {shown[0]} is 0"
+            if shown != ["0", "1"]
+            else f"0 or 1 {share}"
+        )
+        note = f"label `{name}`: {one}; classification"
+        return codes, "classification", note
+    listed = ", ".join(f"{c} ({n})" for c, n in zip(shown[:8], counts, strict=False))
+    note = f"label `{name}`: {len(classes)} classes, {listed}; classification"
+    return values.astype(str), "classification", note
+
+
+def read_domains(column, y, task):
+    """Names of the domains, which rows are of a usable one, and notes."""
+    name = column.name
+    groups = column.to_numpy()
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        groups = as_integers(column.to_numpy(dtype=float))
+        if (groups < 0).any():
+            raise ValueError(f"domain {name!r} must not be negative, got {groups.min():g}.")
+    else:
+        groups = column.astype(str).to_numpy(dtype=object)
+    domains, number = np.unique(groups, return_inverse=True)
+    if len(domains) < 2:
+        raise ValueError(f"domain {name!r} must have two values or more, got {domains[0]} alone.")
+    rows = np.bincount(number)
+    few = rows < FEWEST_IN_DOMAIN
+    classes = np.array([len(np.unique(y[number == d])) for d in range(len(domains))])
+    single = (classes == 1) & ~few if task == "classification" else np.zeros(len(domains), bool)
+    usable = ~few & ~single
+    reasons = {f"fewer than {FEWEST_IN_DOMAIN} rows": few, "one class only": single}
+    found = [f"{why} in {listed(domains[bad])}" for why, bad in reasons.items() if bad.any()]
+    if usable.sum() < 2:
+        raise ValueError(
+            f"domain {name!r} must have two usable values or more, got {' and '.join(found)}."
+        )
+    notes = [f"{usable.sum()} domains by `{name}`: {listed(domains[usable], rows[usable])}"]
+    left_out = rows[~usable].sum()
+    if found:
+        notes += [f"{left_out} rows left out: {' and '.join(found)} of `{name}`"]
+    return groups, usable[number], notes
+
+
+def listed(domains, rows=None, most=4):
+    """Domains in a sentence, with their numbers of rows."""
+    shown = [
+        f"'{d}'" + ("" if rows is None else f" ({rows[i]} rows)") for i, d in enumerate(domains)
+    ]
+    more = f" and {len(shown) - most} more" if len(shown) > most else ""
+    return ", ".join(shown[:most]) + more
+
+
+def without_names(X, keep=()):
+    """Features without columns whose text names the rows; numbers that do are only noted."""
+    texts, numbers = [], []
+    for name in X.columns:
+        column = X[name]
+        if name in keep or not column.is_unique or column.isna().any():
+            continue
+        if is_text(column):
+            texts.append(name)
+        elif column.dtype.kind in "iu" and (
+            column.is_monotonic_increasing or column[::-1].is_monotonic_increasing
+        ):
+            numbers.append(name)
+    notes = []
+    if texts:
+        notes += [f"another text in every row, left out: {named(texts)}; --keep makes it a feature"]
+    if numbers:
+        notes += [f"looks like a row number: {named(numbers)}; --id leaves it out"]
+    return X.drop(columns=texts), notes
+
+
+def describe_encoding(X):
+    """What is done with columns that are not complete numbers, in a sentence.
+
+    Examples
+    --------
+    >>> describe_encoding(pd.DataFrame({"age": [1.0, None, 3.0], "sex": ["f", "m", "f"]}))
+    '1 text column one-hot encoded, 1 missing value in `age` imputed'
+    """
+    kinds = {r.name: r.kind for r in Encoding.of(X, list(X.columns)).readers}
+    n_missing = {name: int(n) for name, n in X.isna().sum().items() if n}
+    parts = []
+    texts = sum(kind == "category" for kind in kinds.values())
+    dates = sum(kind == "date" for kind in kinds.values())
+    if texts:
+        parts += [f"{count(texts, 'text column')} one-hot encoded"]
+    if dates:
+        parts += [f"{count(dates, 'date')} turned into days"]
+    filled = [name for name in n_missing if kinds[name] != "category"]
+    levels = [name for name in n_missing if kinds[name] == "category"]
+    for names, what in ((filled, "imputed"), (levels, "as a level of their own")):
+        if names:
+            total = sum(n_missing[name] for name in names)
+            parts += [f"{count(total, 'missing value')} in {named(names)} {what}"]
+    return ", ".join(parts) or "numbers without gaps"
+
+
+def count(n, what):
+    """A number of things."""
+    return f"{n} {what}" + ("s" if n != 1 else "")
+
+
+def encoded(X):
+    """A table of any columns as one of numbers: indicators of levels, days, imputed values.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"age": [1.0, None, 3.0], "sex": ["f", "m", "f"]})
+    >>> encoded(frame).columns.tolist()
+    ['age', 'age missing', 'sex=m']
+    """
+    encoding = Encoding.of(X, list(X.columns))
+    names: list = []
+    for reader in encoding.readers:
+        if reader.kind == "category":
+            names += [f"{reader.name}={level}" for level in reader.levels]
+        else:
+            names += [reader.name] + [f"{reader.name} missing"] * reader.indicator
+    return pd.DataFrame(encoding.read(X), columns=names, index=X.index)
