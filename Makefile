@@ -57,7 +57,7 @@ bench: $(VENV)/.experiments
 	@$(BIN)/python -m benchmarks.sweep
 
 docs: $(VENV)/.docs
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Written to site/index.html"
 
 clean:

@@ -35,9 +35,11 @@ def audit():
     rows = data.sample_domain > 0
     names = [EVIL, *(LONG.format(j) for j in range(1, 6)), *(f"x{j}" for j in range(6, 12))]
     X = pd.DataFrame(data.X[rows], columns=names)
-    return ShiftAudit(selector=CausalFeatureSelector(), random_state=0).fit(
+    audit = ShiftAudit(selector=CausalFeatureSelector(), random_state=0).fit(
         X, data.y[rows], sample_domain=data.sample_domain[rows]
     )
+    audit.selector_.set_params(n_features_to_select=5)  # so that the filter has something to hide
+    return audit
 
 
 @pytest.fixture(scope="module")
