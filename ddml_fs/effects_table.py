@@ -6,6 +6,8 @@ from scipy import stats
 
 from ddml_fs.domains import TINY, across_domains
 from ddml_fs.inference import holm
+from ddml_fs.scores import DELTA
+from ddml_fs.sensitivity import robustness_value
 
 TAUS = ("tau", "tau_low", "tau_high")
 
@@ -62,6 +64,10 @@ def effects_table(evidence, result, domains):
     pvalue = np.where(of("differs"), of("pvalue"), tested)
     pvalue = np.minimum(1.0, np.where(df > 0, pvalue, 1.0) * len(parts))
     unit = np.where(several, 1.0, np.abs(result.features.scale[result.features.first]))
+    strength = (effect / stderr) ** 2 / max(len(evidence[0].influence), 1)
+    if result.target.classes is None:
+        # Errors of numbers are those of a zero effect; here, what the effect explains is taken off.
+        strength = strength / np.maximum(1 - strength, DELTA)
     columns = {} if len(parts) == 1 else {"class": result.target.classes[shown]}
     columns |= {
         "effect": effect / unit,
@@ -86,6 +92,7 @@ def effects_table(evidence, result, domains):
         "instability": of("instability"),
         "z": z,
         "stability": stats.norm.cdf(np.abs(z)),
+        "robustness": robustness_value(np.sqrt(strength)),
     }
     return pd.DataFrame(columns), shown
 
@@ -129,7 +136,13 @@ def spread_to_copies(table, order, group, scale, names):
         spread[name] = spread[name] * size
     for name in ("std_effect", "tstat", "z"):
         spread[name] = spread[name] * np.sign(ratio)
-    zero = [c for c in in_units if c.startswith("effect")] + ["std_effect", "tstat", "z", "score"]
+    zero = [c for c in in_units if c.startswith("effect")] + [
+        "std_effect",
+        "tstat",
+        "z",
+        "score",
+        "robustness",
+    ]
     spread.loc[constant, zero] = 0.0
     spread.loc[constant, ["pvalue", "qvalue", "holm"]] = 1.0
     ranking = np.full(len(group), len(features) + 1)

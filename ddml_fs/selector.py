@@ -139,7 +139,9 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
     its interval ``tau_low`` to ``tau_high``; ``instability``, tau relative to the effect, from 0 to
     1; ``z``, the mean divided by the standard deviation of the effect in a new domain;
     ``stability``, the probability that the effect in a new domain has the sign of the mean;
-    ``score``, ``rank``, ``selected``. With several classes, a row describes the ``class`` with the
+    ``robustness``, the share of the remaining variance of the feature and of the outcome that a
+    confounder which was not measured would have to explain to bring the effect to zero; ``score``,
+    ``rank``, ``selected``. With several classes, a row describes the ``class`` with the
     largest |z|, and p-values account for this choice. Standard errors are model-based and corrected
     for the degrees of freedom of the nuisances.
 

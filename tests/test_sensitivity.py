@@ -5,11 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from doubleml import DoubleMLData, DoubleMLIRM, DoubleMLPLR
 from scipy import stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from ddml_fs import DDML
+from ddml_fs import DDML, CausalFeatureSelector
 from ddml_fs.datasets import make_effect_data
 from ddml_fs.scores import PartiallyLinear
 from ddml_fs.sensitivity import bounds, elements, robustness_value, strength
@@ -151,3 +152,16 @@ def test_bad_input(twins, data):
     logistic.fit(data.X, (data.y > data.y.mean()).astype(int), treatment=data.treatment)
     with pytest.raises(AttributeError, match="sensitivity needs"):
         logistic.sensitivity()
+
+
+def test_a_sweep_has_robustness_values_of_all_features():
+    """In a linear world they are those of least squares (Cinelli & Hazlett, 2020)."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 4)) @ rng.standard_normal((4, 4))
+    y = X @ np.array([1.0, 0.3, 0.0, -0.1]) + rng.standard_normal(2000)
+    found = CausalFeatureSelector(1.0, dose="linear", random_state=0).fit(X, y).effects_
+    twin = sm.OLS(y, sm.add_constant(X)).fit()
+    f2 = (twin.tvalues[1:] / np.sqrt(twin.df_resid)) ** 2
+    expected = (np.sqrt(f2**2 + 4 * f2) - f2) / 2
+    # The selector's nuisances are shrunken a little.
+    np.testing.assert_allclose(found["robustness"], expected, rtol=0.1, atol=0.01)

@@ -93,8 +93,8 @@ class ShiftAudit(BaseEstimator):
     own, and ``mean_moves``, if that is at least 0.2 and significant; ``missing``, the share of
     missing values; ``alone``, the held-out AUC (R²) of the feature alone; ``copy_of``, a feature
     that it nearly repeats; ``leak``; ``verdict``: "leak", "effect moves", "mean moves", "stable",
-    "no effect", or "unknown" if other columns determine the feature. Effects of leaks are not
-    estimated, and given leaks those of others would mean nothing.
+    "no effect", or "unknown" if other columns determine the feature; ``selected``, by
+    "auto". Effects of leaks are not estimated, and given leaks those of others would mean nothing.
 
     Examples
     --------
@@ -243,11 +243,12 @@ class ShiftAudit(BaseEstimator):
             mean_shift=shift["mean_shift"],
             mean_moves=means,
             verdict=np.where(~known, "unknown", np.where(moves, "effect moves", verdict)),
+            selected=effects["selected"],
             least_cost=shift["least_cost"],
         )
         table = table.reindex(leaks.index)
-        table = table.fillna({"effect_moves": False, "mean_moves": False})
-        table = table.astype({"effect_moves": bool, "mean_moves": bool})
+        flags = ["effect_moves", "mean_moves", "selected"]
+        table[flags] = table[flags].eq(True)  # no leak has any
         table["verdict"] = table["verdict"].fillna("leak")
         table = table.join(leaks[["missing", "alone", "copy_of", "leak"]])
         no_leak = table["verdict"] != "leak"

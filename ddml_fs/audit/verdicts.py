@@ -65,6 +65,14 @@ def verdicts(features, base_rates, forecast, *, by_domain, n_domains):
             f"{differ} between domains ({listed(moving)}): do not ship a model that leans on "
             f"{'them' if len(moving) > 1 else 'it'}."
         )
+        kept = features.index[features["effect_moves"] & features["selected"]]
+        if len(kept):
+            one = len(kept) == 1
+            out.append(
+                f"Selected all the same: {listed(kept)}. What {'it is' if one else 'they are'} "
+                "expected to gain in a new domain exceeds the risk. To do without "
+                f"{'it' if one else 'them'}, use the columns whose effects do not move."
+            )
     else:
         out.append(
             f"No column has an effect that differs between the {n_domains} domains by more than "
