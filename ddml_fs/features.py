@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+ROOMY = 0.25  # columns a row, hinges included, up to which numbers are given hinges
 KNOTS = (0.25, 0.5, 0.75)  # quantiles at which a nonlinear effect may change its slope
 RARE = 0.005  # levels with a smaller share of the rows are merged into "other"
 MISSING = 0.01  # a column with a larger share of missing numbers gets an indicator

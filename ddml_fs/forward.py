@@ -157,7 +157,7 @@ def forward_order(given, *, risk_aversion=2.5, progress=None):
     active = given
     first = np.arange(F)
     if len(given.own) > MOST:
-        alone = gains(active, ridge_of(F, N), risk_aversion)
+        alone = Residuals(given, 0.0).gains(ridge_of(F, N), risk_aversion)
         ranked = np.argsort(-alone, kind="stable")
         room = np.cumsum(np.bincount(given.own, minlength=F)[ranked]) <= MOST
         first, rest = np.sort(ranked[room]), ranked[~room]
@@ -190,26 +190,23 @@ def subset(given, features):
 
 def steps(given, F, N, risk_aversion, progress):
     """Take one feature after another; returns the order, and each score when it was taken."""
-    ridge, S = ridge_of(F, N), given.S
-    shared = redundancy(given)
-    current, left = given, np.arange(given.n_features)
+    ridge, shared = ridge_of(F, N), redundancy(given)
+    remaining = Residuals(given, ridge * N)
+    left = np.ones(given.n_features, dtype=bool)
     like_taken = np.zeros(given.n_features)
     order = np.empty(given.n_features, dtype=np.intp)
     taken = np.empty(given.n_features)
     for i in range(given.n_features):
-        score = gains(current, ridge, risk_aversion)
+        score = remaining.gains(ridge, risk_aversion)
         if i:
-            like = like_taken[left]
-            score = score - CHANCE_BY_WIDTH * F / N**2 * like / max(like.mean(), TINY)
-        best = int(np.argmax(score))
-        order[i], taken[i] = left[best], score[best]
-        like_taken += shared[left[best]]
-        block = current.own == best
-        S = take_out(S, np.flatnonzero(block), ridge * N)
-        own, bent = current.own[~block], current.bent[~block]
-        own = own - (own > best)
-        current = replace(current, S=S, own=own, bent=bent, n_features=len(left) - 1)
-        left = np.delete(left, best)
+            share = like_taken / max(like_taken[left].mean(), TINY)
+            score = score - CHANCE_BY_WIDTH * F / N**2 * share
+        best = int(np.argmax(np.where(left, score, -np.inf)))
+        order[i], taken[i] = best, score[best]
+        like_taken += shared[best]
+        left[best] = False
+        if i + 1 < given.n_features:
+            remaining.take_out(best)
         progress.advance()
     return order, taken
 
@@ -225,56 +222,88 @@ def redundancy(given):
     return member.T @ squared @ member
 
 
-def take_out(S, block, penalty):
-    """Products (parts, P, P) of all other columns' residuals after a regression on a block."""
-    keep = np.delete(np.arange(S.shape[1]), block)
-    if not len(block):
-        return S
-    total = S[:, block].sum(0)
-    A = np.linalg.solve(total[:, block] + penalty * np.eye(len(block)), total[:, keep])
-    B, own = S[:, block][:, :, keep], S[:, block][:, :, block]
-    half = A.T @ (B - 0.5 * own @ A)
-    out = S[:, keep[:, None], keep]
-    out -= half
-    out -= half.transpose(0, 2, 1)
-    return out
+class Residuals:
+    """Products of what regressions on the features taken so far leave of all columns.
 
+    With a block taken, the products of part d become S_d − AᵀH_d − H_dᵀA, where A are the
+    coefficients of all columns on the block. Only the products within a feature, and with the
+    outcomes, are kept up to date. Those of a block with all other columns are computed when it is
+    taken, from all A and H so far.
 
-def gains(given, ridge, risk_aversion):
-    """Expected gain of every feature in a new domain, minus the penalty for risk, (F,)."""
-    F, P, N = given.n_features, len(given.own), given.n.sum()
-    m = len(given.n)
-    score = np.full(F, -np.inf)
-    size = np.bincount(given.own, minlength=F)
-    start = np.r_[0, np.cumsum(size)]
-    rest = given.S[:, P:, P:].sum(0)
-    noise = np.diag(rest) / N  # variance of the outcomes that the taken features leave
-    straight = np.bincount(given.own[~given.bent], minlength=F)
-    for k, features in blocks_by_size(size, straight):
-        at = start[features][:, None] + np.arange(k)
-        G_d = given.S[:, at[:, :, None], at[:, None]]  # (m, f, k, k)
-        U_d = given.S[:, at, P:]  # (m, f, k, C)
+    Parameters
+    ----------
+    given : Products
+    penalty : float
+        Of the regressions.
+    """
+
+    def __init__(self, given, penalty):
+        self.given, self.penalty = given, penalty
+        P, (m, T, _) = len(given.own), given.S.shape
+        self.A, self.H = np.empty((P, T)), np.empty((m, P, T))
+        self.n_taken = 0  # columns
+        size = np.bincount(given.own, minlength=given.n_features)
+        straight = np.bincount(given.own[~given.bent], minlength=given.n_features)
+        start = np.r_[0, np.cumsum(size)]
+        self.rest = given.S[:, P:, P:].sum(0)
+        self.blocks = []
+        for k in np.unique(size[size > 0]):
+            features = np.flatnonzero(size == k)
+            at = start[features][:, None] + np.arange(k)
+            G = given.S[:, at[:, :, None], at[:, None]]  # (m, f, k, k)
+            U = given.S[:, at, P:]  # (m, f, k, C)
+            self.blocks.append((features, at, straight[features], G, U))
+
+    def take_out(self, feature):
+        """Remove the part of a feature from all others and from the outcomes."""
+        block = np.flatnonzero(self.given.own == feature)
+        if not len(block):
+            return
+        S, P, K, k = self.given.S, len(self.given.own), self.n_taken, len(block)
+        A, H = self.A[:K], self.H[:, :K]
+        B = S[:, block] - A[:, block].T @ H - H[:, :, block].transpose(0, 2, 1) @ A  # (m, k, T)
+        total = B.sum(0)
+        A = np.linalg.solve(total[:, block] + self.penalty * np.eye(k), total)
+        H = B - 0.5 * B[:, :, block] @ A
+        self.A[K : K + k], self.H[:, K : K + k] = A, H
+        self.n_taken = K + k
+        change = A[:, P:].T @ H[:, :, P:].sum(0)
+        self.rest = self.rest - change - change.T
+        for _, at, _, G, U in self.blocks:
+            A_f, H_f = A[:, at], H[:, :, at]  # (k, f, l), (m, k, f, l)
+            change = np.einsum("jfk,mjfl->mfkl", A_f, H_f)
+            G -= change + change.swapaxes(-1, -2)
+            U -= np.einsum("jfk,mjc->mfkc", A_f, H[:, :, P:])
+            U -= np.einsum("mjfk,jc->mfkc", H_f, A[:, P:])
+
+    def gains(self, ridge, risk_aversion):
+        """Expected gain of every feature in a new domain, minus the penalty for risk, (F,).
+
+        Nonlinear columns must improve the score: a feature has the better score of the two.
+        """
+        score = np.full(self.given.n_features, -np.inf)
+        for features, _, straight, G, U in self.blocks:
+            k = G.shape[-1]
+            score[features] = self._gains(G, U, ridge, risk_aversion)
+            for s in np.unique(straight[(straight > 0) & (straight < k)]):
+                some = straight == s
+                linear = self._gains(G[:, some, :s, :s], U[:, some, :s], ridge, risk_aversion)
+                score[features[some]] = np.maximum(score[features[some]], linear)
+        score[score == -np.inf] = -2.0  # features without columns come after all others
+        return score
+
+    def _gains(self, G_d, U_d, ridge, risk_aversion):
+        """Gains of f features of k columns each, from products (m, f, k, k) and (m, f, k, C)."""
+        m, N, k = len(self.given.n), self.given.n.sum(), G_d.shape[-1]
+        noise = np.diag(self.rest) / N  # variance of the outcomes that the taken features leave
         G, U = G_d.sum(0), U_d.sum(0)
         b = np.linalg.solve(G + ridge * N * np.eye(k), U)  # (f, k, C)
         own = ((U * b).sum(1) - 2 * k * noise) / N  # (f, C)
-        if given.domains and m > 1:
+        if self.given.domains and m > 1:
             I_d = np.einsum("fkc,mfkl,flc->mfc", b, G_d, b)
             size_d = np.einsum("fkc,mfkc->mfc", b, U_d)
             own = own - risk(size_d, I_d, noise, N, m, risk_aversion)
-        score[features] = np.maximum(score[features], own.mean(-1))
-    score[size == 0] = -2.0  # after all others
-    return score
-
-
-def blocks_by_size(size, straight):
-    """Blocks of each size, with and without their nonlinear columns, which come last.
-
-    Nonlinear columns must improve the score: a feature has the better score of the two.
-    """
-    for k in np.unique(size[size > 0]):
-        yield k, np.flatnonzero(size == k)
-    for k in np.unique(straight[(straight > 0) & (straight < size)]):
-        yield k, np.flatnonzero((straight == k) & (straight < size))
+        return own.mean(-1)
 
 
 def risk(U, I, noise, N, m, aversion):

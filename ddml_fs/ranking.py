@@ -6,7 +6,7 @@ import numpy as np
 
 from ddml_fs.effects_table import effects_table
 from ddml_fs.encoding import splits_of_domains
-from ddml_fs.features import bent_columns
+from ddml_fs.features import ROOMY, bent_columns
 from ddml_fs.forward import forward_order, products
 from ddml_fs.progress import Progress
 
@@ -63,7 +63,8 @@ class Ranker:
         """Sums of products for the gains, one table per part."""
         features, target = self.result.features, self.result.target
         hinges, column = bent_columns(features)
-        if not bends:
+        # If there are few rows for the columns, curves of all of them would be chance.
+        if not bends or features.Z.shape[1] + len(column) > ROOMY * len(features.Z):
             hinges, column = hinges[:, :0], column[:0]
         Z = np.column_stack([features.Z, hinges])
         own = np.r_[features.own, features.own[column]]

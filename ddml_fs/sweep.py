@@ -11,7 +11,7 @@ from ddml_fs.domains import across_domains, collect
 from ddml_fs.encoding import Target, strata_of
 from ddml_fs.engine.plan import draw_seed, make_plan
 from ddml_fs.engine.resources import Resources
-from ddml_fs.features import Features, bent_columns
+from ddml_fs.features import ROOMY, Features, bent_columns
 from ddml_fs.nuisances import Additive, Ridge
 from ddml_fs.nuisances.additive import WIDEST
 from ddml_fs.scores import Logistic, PartiallyLinear, residuals
@@ -147,7 +147,7 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
     outcomes = np.column_stack(target.outcomes)
     hinges, column = bent_columns(features)
     # With few rows, curves of all columns would fit noise.
-    roomy = features.Z.shape[1] + hinges.shape[1] <= 0.25 * len(domain)
+    roomy = features.Z.shape[1] + hinges.shape[1] <= ROOMY * len(domain)
     if dose == "linear" or (dose == "auto" and not roomy) or not isinstance(nuisance, Additive):
         hinges, column = hinges[:, :0], column[:0]
 

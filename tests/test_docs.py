@@ -5,7 +5,6 @@ import re
 import shlex
 from pathlib import Path
 
-import click
 import pytest
 import typer.main
 import yaml
@@ -63,7 +62,8 @@ def check_command(line):
 
 def parse_command(line):
     words = shlex.split(line, comments=True)[1:]
-    context = click.Context(typer.main.get_command(app), info_name="ddml-fs")
+    group = typer.main.get_command(app)
+    context = group.context_class(group, info_name="ddml-fs")
     command = context.command
     if words[0].startswith("-"):
         known = [option for each in command.params for option in each.opts]
@@ -72,7 +72,7 @@ def parse_command(line):
         return
     name, command, rest = command.resolve_command(context, words)
     # No file of the examples exists, and none is opened: only the options are read.
-    parser = command.make_parser(click.Context(command, info_name=name))
+    parser = command.make_parser(command.context_class(command, info_name=name))
     values, _, _ = parser.parse_args(list(rest))
     missing = [p.opts[0] for p in command.params if p.required and p.name not in values]
     if missing and rest and "--help" not in rest:  # a bare name is a mention

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import expit
 
 from ddml_fs import forward
-from ddml_fs.forward import forward_order, gains, products, ridge_of, take_out
+from ddml_fs.forward import Products, Residuals, forward_order, products, ridge_of
 
 
 def columns_on_rows(Z, outcomes, part, own, bent, n_features, label, domains):
@@ -136,16 +136,26 @@ def test_forward_order_equals_twin(kind, n_domains, domains):
 
 
 def test_take_out_equals_regression_on_rows():
+    """Three features of two, one and two columns, and two outcomes."""
     rng = np.random.RandomState(0)
-    A = rng.standard_normal((90, 6)) @ rng.standard_normal((6, 6))
-    part = np.arange(90) % 3
+    A = rng.standard_normal((90, 7)) @ rng.standard_normal((7, 7))
+    part, own = np.arange(90) % 3, np.array([0, 0, 1, 2, 2])
     S = np.stack([A[part == d].T @ A[part == d] for d in range(3)])
-    for block in ([2], [0, 4], [1, 2, 5]):
-        B, rest = A[:, block], np.delete(A, block, 1)
-        left = rest - B @ np.linalg.solve(B.T @ B + 7.0 * np.eye(len(block)), B.T @ rest)
-        slow = [left[part == d].T @ left[part == d] for d in range(3)]
-        np.testing.assert_allclose(take_out(S, np.array(block), 7.0), slow, atol=1e-9)
-    assert take_out(S, np.array([], int), 7.0) is S
+    given = Products(S, np.full(3, 30), own, own < 0, 3, True)
+    for taken in ([0], [1], [2, 0], [1, 2], [0, 1, 2]):
+        found, left = Residuals(given, 7.0), A.copy()
+        for f in taken:
+            found.take_out(f)
+            B = left[:, :5][:, own == f]
+            left = left - B @ np.linalg.solve(B.T @ B + 7.0 * np.eye(B.shape[1]), B.T @ left)
+        np.testing.assert_allclose(found.rest, left[:, 5:].T @ left[:, 5:], atol=1e-9)
+        for features, at, _, G, U in found.blocks:
+            for i, f in enumerate(features):
+                for d in range(3) if f not in taken else ():
+                    rows = left[part == d]
+                    slow = rows[:, at[i]].T @ rows
+                    np.testing.assert_allclose(G[d, i], slow[:, at[i]], atol=1e-9)
+                    np.testing.assert_allclose(U[d, i], slow[:, 5:], atol=1e-9)
 
 
 def order_of(X, y, domain=None, *, label=False, aversion=1.5, scores=False):
@@ -234,7 +244,7 @@ def test_more_columns_than_compete(monkeypatch):
     given = products(
         X, y[:, None], own[:20].repeat(50), own, own < 0, 30, label=False, domains=False
     )
-    alone = gains(given, ridge_of(30, 1000), 0.0)
+    alone = Residuals(given, 0.0).gains(ridge_of(30, 1000), 0.0)
     assert all(alone[a] >= alone[b] for a, b in pairwise(order[10:]))
     monkeypatch.setattr(forward, "MOST", 3)
     scores = order_of(X, y, scores=True)

@@ -75,7 +75,9 @@ class CausalAnalysis(ScoreSelector):
             skip_cat_limit_checks=True,
         )
         with config_context(enable_metadata_routing=False):  # EconML's parts do not know of it
-            analysis.fit(pd.DataFrame(X[:, order]).rename(columns=str), y)
+            # EconML indexes names by lists, which names that pyarrow holds refuse.
+            names = pd.Index([str(j) for j in range(len(order))], dtype=object)
+            analysis.fit(pd.DataFrame(X[:, order], columns=names), y)
         effects = analysis.global_causal_effect()
         scores = first.scores_ / (1 + first.scores_.max()) - 1  # all below any |t|
         scores[order[effects.index.astype(int)]] = effects["zstat"].abs()
