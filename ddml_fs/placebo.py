@@ -54,7 +54,7 @@ def verdict_of(z, kind):
     -------
     row : dict
         ``mean_z``; ``rejected``, the share beyond ±1.96; ``pvalue``, of a mean of 0 and a share of
-        5 %, the smaller of the two, doubled; ``passed``; ``verdict``, a sentence.
+        5 %, the smaller of the two, doubled; ``passed``; ``verdict``, a sentence; ``z``.
     """
     n, rejected = len(z), int((np.abs(z) > stats.norm.ppf(0.975)).sum())
     by_mean = 2 * stats.norm.sf(abs(z.mean()) * np.sqrt(n))
@@ -68,7 +68,7 @@ def verdict_of(z, kind):
         else ", more than chance explains: the effect is likely biased, or its interval too short."
     )
     row = {"mean_z": float(z.mean()), "rejected": rejected / n, "pvalue": float(pvalue)}
-    return row | {"passed": passed, "verdict": found + end}
+    return row | {"passed": passed, "verdict": found + end, "z": z}
 
 
 class PlaceboMixin:
@@ -106,7 +106,8 @@ class PlaceboMixin:
         Returns
         -------
         table : DataFrame
-            One row per kind: ``mean_z``, ``rejected``, ``pvalue``, ``passed`` and ``verdict``.
+            One row per kind: ``mean_z``, ``rejected``, ``pvalue``, ``passed``, ``verdict`` and
+            ``z``, an array of the estimates in standard errors.
 
         Examples
         --------

@@ -4,6 +4,7 @@ import warnings
 from pathlib import Path
 
 import matplotlib as mpl
+import pandas as pd
 from matplotlib import pyplot as plt
 
 from ddml_fs import DDML, plotting
@@ -35,6 +36,14 @@ def main():
         effect = DDML("mlp", random_state=0).fit(drawn.X, drawn.y, treatment=drawn.treatment)
         save(f"overlap_{kind}", plotting.plot_overlap(effect))
     save("roles", plotting.plot_roles(effect))
+    drawn = make_effect_data("binary", n_samples=3000, random_state=0)
+    X = pd.DataFrame(drawn.X).add_prefix("x")
+    effect = DDML("smooth", random_state=0).fit(X, drawn.y, treatment=drawn.treatment)
+    given = {"treatment": drawn.treatment}
+    benchmarks = effect.benchmark(X, drawn.y, **given, columns=["x0", "x1"])
+    save("sensitivity", plotting.plot_sensitivity(effect, benchmarks=benchmarks))
+    save("groups", plotting.plot_groups(effect, X["x0"], n_bins=6))
+    save("placebo", plotting.plot_placebo(effect, effect.placebo(X, drawn.y, **given)))
 
 
 if __name__ == "__main__":

@@ -478,3 +478,46 @@ def test_colours_differ_in_greyscale_or_shape():
     grey = rgb @ [0.299, 0.587, 0.114]
     assert len(set(plots.by_domain.MARKERS)) == len(COLOURS)
     assert np.ptp(grey) > 60
+
+
+@pytest.fixture(scope="module")
+def people():
+    """A 0/1 treatment whose effect grows with age."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.normal(40, 10, 3000), "noise": rng.standard_normal(3000)})
+    T = (rng.random(3000) < expit((X["age"] - 40) / 10)).astype(int)
+    y = 0.1 * (X["age"] - 20) * T + X["age"] / 10 + rng.standard_normal(3000)
+    return X, y, T, DDML("smooth", random_state=0).fit(X, y, treatment=T)
+
+
+def test_sensitivity_contours_end_where_no_effect_remains(people):
+    X, y, T, effect = people
+    benchmarks = effect.benchmark(X, y, treatment=T, columns=["age"])
+    display = plots.SensitivityDisplay.from_estimator(effect, benchmarks=benchmarks)
+    for i, j in ((0, 0), (10, 30), (59, 59)):
+        row = effect.sensitivity(display.cf[i], display.cf[j])
+        assert display.bound[i, j] == pytest.approx(row["low"])
+    assert display.bound[0, 0] == effect.effect_
+    assert display.cf[-1] >= min(benchmarks["cf_y"].max(), 0.999)
+    assert "age" in [text.get_text() for text in display.ax_.texts]
+    assert plots.plot_sensitivity(effect, ax=display.ax_) is display.ax_
+
+
+def test_groups_along_a_number_and_by_name(people):
+    X, _, _, effect = people
+    display = plots.GroupsDisplay.from_estimator(effect, X["age"], n_bins=5)
+    line = display.ax_.lines[0]
+    np.testing.assert_allclose(line.get_ydata(), effect.by(X["age"], n_bins=5)["effect"])
+    assert (np.diff(line.get_ydata()) > 0).all()
+    assert display.ax_.get_xlabel() == "age"
+    old = pd.Series(np.where(X["age"] > 40, "old", "young"), name="group")
+    ax = plots.plot_groups(effect, old)
+    assert {text.get_text() for text in ax.get_yticklabels()} == {"old", "young"}
+
+
+def test_placebos_are_marks_around_zero(people):
+    X, y, T, effect = people
+    table = effect.placebo(X, y, treatment=T, n=3, fraction=0.3)
+    ax = plots.plot_placebo(effect, table)
+    drawn = [line.get_xdata() for line in ax.lines[:2]]
+    np.testing.assert_allclose(drawn, np.stack(table["z"]))
