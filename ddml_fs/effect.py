@@ -22,6 +22,7 @@ from ddml_fs.progress import progress_bar
 from ddml_fs.scores import CLIP, Score, residuals, resolve_score
 from ddml_fs.sensitivity import SensitivityMixin, elements
 from ddml_fs.validation import (
+    check_clusters,
     check_column,
     check_covariates,
     check_folds,
@@ -152,7 +153,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, FittedEffect, Bas
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, *, treatment: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, treatment: Any, cluster: Any = None) -> Self:
         """Estimate the effect.
 
         Parameters
@@ -165,6 +166,10 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, FittedEffect, Bas
             Treatment, 0/1 or continuous; or the name or number of the column of X that is the
             treatment, where all other columns are covariates. Keyword only, so that it cannot be
             swapped with y.
+        cluster : array of shape (n_samples,) or (n_samples, 2), optional
+            Clusters of rows that depend on one another, such as patients of a hospital. Folds do
+            not split them, and errors allow for the dependence. With two ways of clustering, the
+            folds keep the first together.
 
         Returns
         -------
@@ -177,6 +182,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, FittedEffect, Bas
         column = check_column(treatment, X, getattr(self, "feature_names_in_", None))
         values = treatment if column is None else X[:, column]
         T, binary = check_treatment(values, len(X))
+        clusters = None if cluster is None else check_clusters(cluster, len(X), self.n_folds)
         score = resolve_score(self.score, binary, self.target, self.clip)
         nuisance = resolve_nuisance(self.nuisance)
         nuisance.check(score)
@@ -202,6 +208,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, FittedEffect, Bas
             n_folds=self.n_folds,
             n_repeats=self.n_repeats,
             strata=None if strata is None else strata.astype(int),
+            groups=None if clusters is None else clusters[:, 0],
         )
         devices = tuple(resolve_devices(self.device))
         facts = score.estimand, score.name, nuisance, *X.shape, len(plan.folds), devices[0]
@@ -209,7 +216,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, FittedEffect, Bas
         with progress_bar(self.verbose, "DDML") as progress:
             resources = Resources(devices, self.n_jobs, progress=progress)
             predictions = nuisance.predict(plan, arms=score.arms, resources=resources)
-        self._combine(plan, predictions, score, index)
+        self._combine(plan, predictions, score, index, clusters)
         self._describe(plan, predictions, names, column)
         clip = getattr(score, "clip", None)
         self._binary_, self._clip_ = binary, CLIP if clip is None else clip
@@ -227,17 +234,21 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, FittedEffect, Bas
         validate_data(self, X=X, reset=reset, skip_check_array=True)
         return values
 
-    def _combine(self, plan: Plan, predictions: Predictions, score: Score, index):
+    def _combine(self, plan: Plan, predictions: Predictions, score: Score, index, clusters):
         """Effect of every split, and the median over the splits."""
         T, y = plan.T[:, 0], plan.Y[:, 0]
         splits = [score.moments(T, y, predictions.of(r)) for r in range(plan.n_repeats)]
         effects = np.array([split.theta for split in splits])
         stderrs = np.array([split.stderr for split in splits])
+        self._clusters_, self._df_ = clusters, np.inf
+        if clusters is not None:
+            stderrs = np.array([inference.clustered_stderr(s.influence, clusters) for s in splits])
+            self._df_ = min(len(np.unique(column)) for column in clusters.T) - 1
         self.effect_, self.stderr_ = inference.median_of(effects, stderrs)
         self.score_, self.estimand_ = score.name, score.estimand
         if score.estimand in ("ATE", "ATT"):
             setattr(self, f"{score.estimand.lower()}_", self.effect_)
-        self.pvalue_ = inference.normal_pvalue(self.effect_, self.stderr_)
+        self.pvalue_ = inference.normal_pvalue(self.effect_, self.stderr_, self._df_)
         self.repeats_ = pd.DataFrame({"effect": effects, "stderr": stderrs})
         self.folds_ = [(np.sort(fold.train), fold.hold) for fold in plan.folds]
 

@@ -17,6 +17,7 @@ class FittedEffect(HTMLRepr):
     stderr_: float
     pvalue_: float
     estimand_: str
+    _df_: float
 
     def conf_int(self, level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of the effect.
@@ -32,7 +33,7 @@ class FittedEffect(HTMLRepr):
         """
         check_is_fitted(self)
         check_number(level, "level", 1e-6, 1 - 1e-6)
-        return inference.normal_interval(self.effect_, self.stderr_, level)
+        return inference.normal_interval(self.effect_, self.stderr_, level, self._df_)
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
         """Effect, standard error, z, p-value and interval as a DataFrame of one row."""

@@ -12,6 +12,7 @@ import pandas as pd
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
+from ddml_fs.inference import stderr_of
 from ddml_fs.validation import check_integer, check_number
 
 MOST_GROUPS = 12  # a numeric column with more values is cut at its quantiles
@@ -40,7 +41,7 @@ def groups_of(values, n_bins):
     return values.astype("category")
 
 
-def group_means(signal, groups, level):
+def group_means(signal, groups, level, clusters=None):
     """Mean signal of every group, with pointwise and joint intervals.
 
     Parameters
@@ -48,6 +49,7 @@ def group_means(signal, groups, level):
     signal : array of shape (N,)
     groups : Series of categories
     level : float
+    clusters : int array of shape (N, 1) or (N, 2), optional
 
     Returns
     -------
@@ -57,12 +59,14 @@ def group_means(signal, groups, level):
     """
     rows = {}
     for name in groups.cat.categories:
-        own = signal[(groups == name).to_numpy()]
+        member = (groups == name).to_numpy()
+        own = signal[member]
         if len(own) < FEWEST_ROWS:
             raise ValueError(
                 f"every group must have at least {FEWEST_ROWS} rows, got {len(own)} of {name!r}."
             )
-        rows[name] = len(own), own.mean(), own.std() / np.sqrt(len(own))
+        own_clusters = None if clusters is None else clusters[member]
+        rows[name] = len(own), own.mean(), stderr_of(own - own.mean(), own_clusters)
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["rows", "effect", "stderr"])
     table["pvalue"] = 2 * stats.norm.sf(np.abs(table["effect"] / table["stderr"]))
     single, joint = 0.5 + level / 2, (1 + level ** (1 / len(table))) / 2
@@ -166,7 +170,8 @@ class HeterogeneityMixin:
             raise ValueError(
                 f"column must have a value in every row, got {int(values.isna().sum())} missing."
             )
-        table = group_means(signal, groups_of(values, n_bins), level)
+        clusters = self._clusters_  # type: ignore[attr-defined]
+        table = group_means(signal, groups_of(values, n_bins), level, clusters)
         return table.rename_axis(values.name if values.name is not None else "group")
 
     def best_linear_predictor(self, X: Any, level: float = 0.95) -> pd.DataFrame:
@@ -187,6 +192,8 @@ class HeterogeneityMixin:
         """
         signal = self.signals()
         check_number(level, "level", 1e-6, 1 - 1e-6)
+        if self._clusters_ is not None:  # type: ignore[attr-defined]
+            raise AttributeError("best_linear_predictor has no errors for clusters; use by.")
         frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X)).add_prefix("x")
         if len(frame) != len(signal):
             raise ValueError(f"X must have the {len(signal)} rows of fit, got {len(frame)}.")

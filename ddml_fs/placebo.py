@@ -151,7 +151,9 @@ class PlaceboMixin:
         def z_of(new_y, new_T, rows):
             model = clone(self).set_params(verbose=False)  # type: ignore[type-var]
             take = X.iloc[rows] if isinstance(X, pd.DataFrame) else np.asarray(X)[rows]
-            model.fit(take, new_y[rows], treatment=new_T[rows])
+            clusters = self._clusters_  # type: ignore[attr-defined]
+            own = None if clusters is None else clusters[rows]
+            model.fit(take, new_y[rows], treatment=new_T[rows], cluster=own)
             return model.effect_ / model.stderr_
 
         found = {}

@@ -16,6 +16,7 @@ from scipy import optimize, stats
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from ddml_fs.inference import stderr_of
 from ddml_fs.scores import Interactive, PartiallyLinear, residuals
 from ddml_fs.validation import check_number
 
@@ -110,7 +111,7 @@ def robustness_value(distance):
     return (np.sqrt(f2**2 + 4 * f2) - f2) / 2
 
 
-def bounds(theta, influence, given, bias, level):
+def bounds(theta, influence, given, bias, level, clusters=None):
     """Bounds of the effect under a bias in units of S, and one-sided limits of them.
 
     Returns
@@ -118,10 +119,10 @@ def bounds(theta, influence, given, bias, level):
     low, high, ci_low, ci_high : float
     """
     low, high = theta - bias * given.S, theta + bias * given.S
-    z, n = stats.norm.ppf(level), len(influence)
+    z = stats.norm.ppf(level)
 
     def error(sign):
-        return np.sqrt(np.mean((influence + sign * bias * given.psi_S) ** 2) / n)
+        return stderr_of(influence + sign * bias * given.psi_S, clusters)
 
     return low, high, low - z * error(-1), high + z * error(1)
 
@@ -187,12 +188,13 @@ class SensitivityMixin:
         check_number(level, "level", 0.5, 1 - 1e-6)
         theta, influence = self.effect_, self.influence_  # type: ignore[attr-defined]
         names = ("low", "high", "ci_low", "ci_high")
-        found = bounds(theta, influence, given, strength(cf_y, cf_d, rho), level)
+        clusters = self._clusters_  # type: ignore[attr-defined]
+        found = bounds(theta, influence, given, strength(cf_y, cf_d, rho), level, clusters)
         row = {"effect": theta} | dict(zip(names, map(float, found), strict=True))
         towards = 2 if theta > null else 3  # the limit on the side of the null
 
         def gap(r):
-            limit = bounds(theta, influence, given, strength(r, r, rho), level)[towards]
+            limit = bounds(theta, influence, given, strength(r, r, rho), level, clusters)[towards]
             return (limit - null) * (1 if theta > null else -1)
 
         row["robustness"] = float(
@@ -230,7 +232,9 @@ class SensitivityMixin:
             unknown = [name for name in names if name not in X]
             if unknown:
                 raise ValueError(f"columns must be among those of X, got {unknown[0]!r}.")
-            short = clone(self).fit(X.drop(columns=names), y, treatment=treatment)  # type: ignore[type-var]
+            short = clone(self)  # type: ignore[type-var]
+            given_clusters = {"cluster": self._clusters_}  # type: ignore[attr-defined]
+            short.fit(X.drop(columns=names), y, treatment=treatment, **given_clusters)
             row = compare(short.sensitivity_elements(), given, variance)
             change = short.effect_ - self.effect_  # type: ignore[attr-defined]
             rho = float(np.sign(change)) * min(abs(change) / max(row.pop("reach"), 1e-12), 1.0)

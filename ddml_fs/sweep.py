@@ -9,7 +9,8 @@ from sklearn.utils import check_random_state
 
 from ddml_fs.domains import across_domains, collect
 from ddml_fs.encoding import Target, strata_of
-from ddml_fs.engine.plan import draw_seed, make_plan
+from ddml_fs.engine.folds import draw_seed
+from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.resources import Resources
 from ddml_fs.features import ROOMY, Features, bent_columns
 from ddml_fs.nuisances import Additive, Ridge

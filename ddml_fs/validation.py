@@ -74,6 +74,24 @@ def check_column(treatment, X, names):
     return None
 
 
+def check_clusters(cluster, n_samples, n_folds):
+    """Clusters as an int array of shape (n_samples, 1) or (n_samples, 2)."""
+    table = pd.DataFrame(np.asarray(cluster))
+    if len(table) != n_samples or table.shape[1] not in (1, 2):
+        raise ValueError(
+            f"cluster must have shape ({n_samples},) or ({n_samples}, 2), got "
+            f"{np.asarray(cluster).shape}."
+        )
+    missing = int(table.isna().to_numpy().sum())
+    if missing:
+        raise ValueError(f"cluster must name a cluster in every row, got {missing} missing.")
+    codes = np.column_stack([pd.factorize(table[j])[0] for j in table])
+    least = codes.max(0).min() + 1
+    if least < n_folds:
+        raise ValueError(f"cluster must have at least n_folds={n_folds} clusters, got {least}.")
+    return codes
+
+
 def check_treatment(values, n_samples):
     """The treatment, and whether it is binary."""
     treatment = check_vector(values, "treatment", n_samples)

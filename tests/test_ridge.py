@@ -5,7 +5,8 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from ddml_fs.engine.plan import make_folds, make_plan, penalty_for
+from ddml_fs.engine.folds import make_folds
+from ddml_fs.engine.plan import make_plan, penalty_for
 from ddml_fs.engine.ridge import Gram, logistic_fit, standardised
 from ddml_fs.nuisances import Ridge as RidgeNuisance
 

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from ddml_fs.datasets import make_effect_data
+from ddml_fs.engine.folds import make_folds
 from ddml_fs.engine.network import RoleNetwork, Sizes
 from ddml_fs.engine.objective import OUTCOMES, LossSettings, Objective
-from ddml_fs.engine.plan import batch_size_for, group_by_shape, make_folds, make_plan, make_shards
+from ddml_fs.engine.plan import batch_size_for, group_by_shape, make_plan, make_shards
 from ddml_fs.engine.rdo import ORTHOGONALITY
 from ddml_fs.engine.resources import Resources
 from ddml_fs.engine.run import run

@@ -5,37 +5,12 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+
+from ddml_fs.engine.folds import draw_seed, make_folds
 
 SMALLEST_BATCH, LARGEST_BATCH = 16, 1024
 LARGEST_SHARD = 256  # problems: enough to use two cores well, and a lost shard costs little time
-VALID_SHARE = 0.1  # of the training rows: they stop the training and choose the inputs
 LEAST_PENALTY = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """The rows of one fold of the cross-fitting.
-
-    Attributes
-    ----------
-    fit, valid : int arrays
-        The training rows I_tra, split into rows for the fit and rows for early stopping.
-    hold : int array
-        The held-out rows I_hold, used only for the final prediction.
-    seed : int
-        Seed of the batch order.
-    """
-
-    fit: np.ndarray
-    valid: np.ndarray
-    hold: np.ndarray
-    seed: int
-
-    @property
-    def train(self):
-        """All training rows, I_tra."""
-        return np.concatenate([self.fit, self.valid])
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,46 +120,6 @@ def penalty_for(shrinkage, D, n):
     return max(float(shrinkage * D / n), LEAST_PENALTY)
 
 
-def draw_seed(rng):
-    """One seed from a numpy ``RandomState``."""
-    return int(rng.randint(np.iinfo(np.int32).max))
-
-
-def make_folds(n_samples, n_folds, rng, *, strata=None):
-    """Split the rows into ``n_folds`` folds.
-
-    Parameters
-    ----------
-    n_samples, n_folds : int
-        N and K.
-    rng : RandomState
-        Draws the split and the seeds.
-    strata : int array of shape (N,), optional
-        Labels whose shares are the same in every fold, such as a binary treatment.
-
-    Returns
-    -------
-    folds : list of Fold
-    """
-    splitter = KFold if strata is None else StratifiedKFold
-    labels = np.zeros(n_samples) if strata is None else strata
-    split = splitter(n_folds, shuffle=True, random_state=draw_seed(rng)).split(labels, labels)
-    folds = []
-    for train, hold in split:
-        n_valid = max(2, math.ceil(VALID_SHARE * len(train)))
-        # Strata with one row cannot be split into fit and validation rows.
-        counts = np.unique(labels[train], return_counts=True)[1]
-        shared = strata is not None and counts.min() > 1 and len(counts) <= n_valid
-        fit, valid = train_test_split(
-            train,
-            test_size=n_valid,
-            random_state=draw_seed(rng),
-            stratify=labels[train] if shared else None,
-        )
-        folds.append(Fold(fit, valid, hold, draw_seed(rng)))
-    return folds
-
-
 def make_plan(
     X,
     outcomes,
@@ -200,6 +135,7 @@ def make_plan(
     n_folds=5,
     n_repeats=1,
     strata=None,
+    groups=None,
 ):
     """Plan the cross-fitting of every treatment with every outcome.
 
@@ -221,7 +157,8 @@ def make_plan(
         By default each column is its own block.
     domain : int array of shape (N,), optional
     n_folds, n_repeats : int
-    strata : int array of shape (N,), optional
+    strata, groups : int arrays of shape (N,), optional
+        As in :func:`make_folds`.
 
     Returns
     -------
@@ -236,7 +173,7 @@ def make_plan(
     """
     folds, seeds = [], []
     for _ in range(n_repeats):
-        folds += make_folds(len(X), n_folds, rng, strata=strata)
+        folds += make_folds(len(X), n_folds, rng, strata=strata, groups=groups)
         seeds += [draw_seed(rng) for _ in range(n_folds)]
     if treatments is None:
         treatments, own = X, np.arange(X.shape[1])

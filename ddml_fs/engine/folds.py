@@ -1,0 +1,98 @@
+"""Folds of the cross-fitting."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    train_test_split,
+)
+
+VALID_SHARE = 0.1  # of the training rows: they stop the training and choose the inputs
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """The rows of one fold of the cross-fitting.
+
+    Attributes
+    ----------
+    fit, valid : int arrays
+        The training rows I_tra, split into rows for the fit and rows for early stopping.
+    hold : int array
+        The held-out rows I_hold, used only for the final prediction.
+    seed : int
+        Seed of the batch order.
+    """
+
+    fit: np.ndarray
+    valid: np.ndarray
+    hold: np.ndarray
+    seed: int
+
+    @property
+    def train(self):
+        """All training rows, I_tra."""
+        return np.concatenate([self.fit, self.valid])
+
+
+def draw_seed(rng):
+    """One seed from a numpy ``RandomState``."""
+    return int(rng.randint(np.iinfo(np.int32).max))
+
+
+def make_folds(n_samples, n_folds, rng, *, strata=None, groups=None):
+    """Split the rows into ``n_folds`` folds.
+
+    Parameters
+    ----------
+    n_samples, n_folds : int
+        N and K.
+    rng : RandomState
+        Draws the split and the seeds.
+    strata : int array of shape (N,), optional
+        Labels whose shares are the same in every fold, such as a binary treatment.
+    groups : int array of shape (N,), optional
+        Clusters of rows that stay together.
+
+    Returns
+    -------
+    folds : list of Fold
+    """
+    if groups is not None:
+        return grouped_folds(n_folds, rng, strata, groups)
+    splitter = KFold if strata is None else StratifiedKFold
+    labels = np.zeros(n_samples) if strata is None else strata
+    split = splitter(n_folds, shuffle=True, random_state=draw_seed(rng)).split(labels, labels)
+    folds = []
+    for train, hold in split:
+        n_valid = max(2, math.ceil(VALID_SHARE * len(train)))
+        # Strata with one row cannot be split into fit and validation rows.
+        counts = np.unique(labels[train], return_counts=True)[1]
+        shared = strata is not None and counts.min() > 1 and len(counts) <= n_valid
+        fit, valid = train_test_split(
+            train,
+            test_size=n_valid,
+            random_state=draw_seed(rng),
+            stratify=labels[train] if shared else None,
+        )
+        folds.append(Fold(fit, valid, hold, draw_seed(rng)))
+    return folds
+
+
+def grouped_folds(n_folds, rng, strata, groups):
+    """Folds, and validation rows, that never split a group; see :func:`make_folds`."""
+    splitter = GroupKFold if strata is None else StratifiedGroupKFold
+    labels = np.zeros(len(groups)) if strata is None else strata
+    split = splitter(n_folds, shuffle=True, random_state=draw_seed(rng))
+    folds = []
+    for train, hold in split.split(labels, labels, groups):
+        inner = GroupShuffleSplit(1, test_size=VALID_SHARE, random_state=draw_seed(rng))
+        fit, valid = next(inner.split(train, groups=groups[train]))
+        folds.append(Fold(train[fit], train[valid], hold, draw_seed(rng)))
+    return folds
