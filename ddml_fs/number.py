@@ -187,7 +187,8 @@ def choose_number(X, y, splits, downstream, n_jobs=None, progress=None, harmless
     The best number has the lowest mean loss over the left-out parts. If a paired t-test at level
     :data:`DOUBT` does not find it better than all features, all features are the reference in its
     place. The result is the smallest number whose loss is, by the same test, less than
-    :data:`MARGIN` above that of the reference.
+    :data:`MARGIN` above that of the reference. Features whose risk exceeds their gain are used only
+    if all features are better, by the same test.
 
     Parameters
     ----------
@@ -242,11 +243,12 @@ def choose_number(X, y, splits, downstream, n_jobs=None, progress=None, harmless
             for j in range(shape[0])
         ]
         influence.append(np.mean(parts, 0))
-    return numbers[as_good(losses, weight, influence)], numbers, losses
+    risky = harmless is not None and harmless < numbers[-1]
+    return numbers[as_good(losses, weight, influence, risky=risky)], numbers, losses
 
 
-def as_good(losses, weight, influence, margin=MARGIN):
-    """Position of the first number that is as good as the best one, or of the last: all features.
+def compare(losses, weight, influence, reference):
+    """Mean difference of each number's loss to that of a reference, and its one-sided error.
 
     With few parts, the losses of the parts may be similar by chance. So the standard error of a
     mean difference is at least the one that follows from the rows within the parts.
@@ -257,7 +259,40 @@ def as_good(losses, weight, influence, margin=MARGIN):
     weight : array of shape (splits,)
     influence : list of arrays of shape (numbers, n_rows)
         For each split, the influence of its rows on its losses.
+    reference : int
+        Position of a number.
+
+    Returns
+    -------
+    mean, reach : arrays of shape (numbers,)
+        With a chance of :data:`DOUBT` the true difference is beyond mean + reach.
+    """
+    weight = weight / weight.sum()
+    difference = losses - losses[:, [reference]]
+    mean = weight @ difference
+    within = [((rows - rows[reference]) ** 2).sum(1) for rows in influence]
+    within = weight**2 @ np.array(within)
+    if len(losses) == 1:
+        return mean, stats.norm.isf(DOUBT) * np.sqrt(within)
+    # Variance of a weighted mean of independent differences.
+    rest = ((weight[:, None] * (difference - mean)) ** 2).sum(0)
+    between = rest / (1 - (weight**2).sum())
+    df = max(1 / (weight**2).sum() - 1, 1)
+    reach = stats.t.isf(DOUBT, df) * np.sqrt(between)
+    return mean, np.maximum(reach, stats.norm.isf(DOUBT) * np.sqrt(within))
+
+
+def as_good(losses, weight, influence, margin=MARGIN, risky=False):
+    """Position of the first number that is as good as the best one, or of the last: all features.
+
+    Parameters
+    ----------
+    losses, weight, influence
+        As in :func:`compare`.
     margin : float
+    risky : bool
+        Whether the last number has features whose risk exceeds their gain. It is then chosen only
+        if it is better than the choice among the others.
 
     Examples
     --------
@@ -265,25 +300,13 @@ def as_good(losses, weight, influence, margin=MARGIN):
     >>> as_good(losses, np.ones(3), [np.zeros((4, 9))] * 3, margin=0.01)
     1
     """
-    weight = weight / weight.sum()
-    df = max(1 / (weight**2).sum() - 1, 1)
-
-    def against(reference):
-        difference = losses - losses[:, [reference]]
-        mean = weight @ difference
-        within = [((rows - rows[reference]) ** 2).sum(1) for rows in influence]
-        within = weight**2 @ np.array(within)
-        if len(losses) == 1:
-            return mean, stats.norm.isf(DOUBT) * np.sqrt(within)
-        # Variance of a weighted mean of independent differences.
-        rest = ((weight[:, None] * (difference - mean)) ** 2).sum(0)
-        between = rest / (1 - (weight**2).sum())
-        reach = stats.t.isf(DOUBT, df) * np.sqrt(between)
-        return mean, np.maximum(reach, stats.norm.isf(DOUBT) * np.sqrt(within))
-
     last = losses.shape[1] - 1
-    mean, reach = against(last)
+    if risky:
+        chosen = as_good(losses[:, :-1], weight, [rows[:-1] for rows in influence], margin)
+        mean, reach = compare(losses, weight, influence, chosen)
+        return last if mean[last] + reach[last] < 0 else chosen
+    mean, reach = compare(losses, weight, influence, last)
     best = int(np.argmin(mean))
     reference = best if mean[best] + reach[best] < 0 else last
-    mean, reach = against(reference)
+    mean, reach = compare(losses, weight, influence, reference)
     return int(np.argmax(mean + reach <= margin))

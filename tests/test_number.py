@@ -281,3 +281,16 @@ def test_number_to_select():
     assert number_to_select(0.01, 9) == 1
     with pytest.raises(ValueError, match=r"at most the number of features \(9\), got 10"):
         number_to_select(10, 9)
+
+
+def test_risky_features_must_be_better():
+    """All features, the last number, are chosen if they are clearly better, and not in doubt."""
+    none = [np.zeros((3, 9))] * 4
+    same = np.array([[0.3, 0.2, 0.2], [0.3, 0.2, 0.19], [0.3, 0.2, 0.21], [0.3, 0.2, 0.2]])
+    better = same - np.array([0.0, 0.0, 0.05])
+    assert as_good(same, np.ones(4), none, risky=True) == 1
+    assert as_good(better, np.ones(4), none, risky=True) == 2
+    # Chance within the parts counts too.
+    rows = np.zeros((3, 100))
+    rows[2] = np.random.default_rng(0).standard_normal(100) * 0.05
+    assert as_good(better, np.ones(4), [rows] * 4, risky=True) == 1
