@@ -197,6 +197,8 @@ def on_files(files, config):
 
     matplotlib.use("Agg")
     quick = os.environ.get("DDML_FS_DOCS") == "quick"
+    if "DDML_FS_DATA" in os.environ:  # pages run in folders of their own
+        os.environ["DDML_FS_DATA"] = str(Path(os.environ["DDML_FS_DATA"]).resolve())
     for uri in config.extra["run"]:
         file = files.get_file_from_path(uri)
         markdown = file.content_string
