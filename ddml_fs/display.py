@@ -195,6 +195,25 @@ def selector_html(selector):
     )
 
 
+def audit_html(audit):
+    """Summary of a fitted :class:`~ddml_fs.ShiftAudit`: the verdicts, and suspicious features."""
+    said = "".join(f"<li>{escape(sentence)}</li>" for sentence in audit.verdicts_)
+    shown = audit.features_[audit.features_["verdict"].isin(["leak", "effect moves"])]
+    rows = [
+        [
+            name_cell(name),
+            row["leak"] or row["verdict"],
+            number(row["alone"]),
+            "" if np.isnan(row["effect"]) else number(row["effect"]),
+            "" if np.isnan(row["tau"]) else number(row["tau"]),
+        ]
+        for name, row in shown.head(N_SHOWN).iterrows()
+    ]
+    heads = ["feature", "verdict", "alone", "effect", "spread τ"]
+    table = table_html(heads, rows) + more(len(shown), "features_") if rows else ""
+    return f"<ul>{said}</ul>{table}"
+
+
 def domains_text(domains):
     """The domains in words, escaped."""
     if len(domains) < 2:

@@ -137,6 +137,14 @@ def test_forecast_for_rows_without_labels(shops, shop_audit):
     np.testing.assert_allclose((table["auc_high"] - table["auc_low"])[["all"]], width[["all"]])
 
 
+def test_a_notebook_shows_verdicts_and_suspects(shop_audit):
+    page = shop_audit._repr_html_()
+    for word in ("do not ship", "returned", "copy of the label", "till", "effect moves"):
+        assert word in page
+    assert "noise" not in page.split("<details>")[0]
+    assert "do not ship" not in clone(shop_audit)._repr_html_()
+
+
 def test_summary_names_what_matters(shop_audit):
     text = shop_audit.summary()
     for word in ("till", "returned", "copy of the label", "selected", "auc_low"):

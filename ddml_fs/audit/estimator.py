@@ -21,6 +21,7 @@ from ddml_fs.audit.shift import (
     moving,
 )
 from ddml_fs.audit.verdicts import verdicts
+from ddml_fs.display import HTMLRepr, audit_html
 from ddml_fs.encoding import read_domains, read_target
 from ddml_fs.engine.devices import limit_threads
 from ddml_fs.features import Encoding
@@ -31,7 +32,7 @@ from ddml_fs.tables import column_names, read_new_table, read_table
 from ddml_fs.validation import check_number, check_option, forget_fit
 
 
-class ShiftAudit(BaseEstimator):
+class ShiftAudit(HTMLRepr, BaseEstimator):
     """Find out what moves between domains, what leaks the label, and what to expect in a new one.
 
     First every column is searched for signs of a leak. Then the effect of every other column is
@@ -337,3 +338,6 @@ class ShiftAudit(BaseEstimator):
             parts.append(shown[columns].to_string(float_format="{:.3g}".format, na_rep=""))
         parts.append(self.forecast_.to_string(float_format="{:.3f}".format))
         return "\n\n".join(parts)
+
+    def _html_summary(self):
+        return audit_html(self)
