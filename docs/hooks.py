@@ -124,9 +124,11 @@ def run_page(markdown, name):
     pictures : dict of str to bytes
         Figures, and reports that commands wrote.
     """
+    import matplotlib.pyplot as plt
     import pandas as pd
     import sklearn
 
+    plt.close("all")  # a page shows its own figures alone
     namespace, pictures = {"__name__": "__main__"}, {}
 
     def show(match):
