@@ -14,7 +14,6 @@ from ddml_fs.engine.devices import resolve_devices
 from ddml_fs.engine.plan import Plan, make_plan
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
-from ddml_fs.estimate import FittedEffect
 from ddml_fs.heterogeneity import HeterogeneityMixin
 from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.placebo import PlaceboMixin
@@ -37,7 +36,7 @@ from ddml_fs.validation import (
 LOGGER = logging.getLogger(__name__)
 
 
-class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, FittedEffect, BaseEstimator):
+class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
     """Effect of a treatment on an outcome by Disentangled Double Machine Learning.
 
     Nuisance models predict the treatment and the outcome from the covariates. Each row is predicted
@@ -239,10 +238,9 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, FittedEffect, Bas
         T, y = plan.T[:, 0], plan.Y[:, 0]
         splits = [score.moments(T, y, predictions.of(r)) for r in range(plan.n_repeats)]
         effects = np.array([split.theta for split in splits])
-        stderrs = np.array([split.stderr for split in splits])
+        stderrs = np.array([inference.stderr_of(s.influence, clusters) for s in splits])
         self._clusters_, self._df_ = clusters, np.inf
         if clusters is not None:
-            stderrs = np.array([inference.clustered_stderr(s.influence, clusters) for s in splits])
             self._df_ = min(len(np.unique(column)) for column in clusters.T) - 1
         self.effect_, self.stderr_ = inference.median_of(effects, stderrs)
         self.score_, self.estimand_ = score.name, score.estimand

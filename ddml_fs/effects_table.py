@@ -5,9 +5,8 @@ import pandas as pd
 from scipy import stats
 
 from ddml_fs.domains import TINY, across_domains
-from ddml_fs.inference import holm
+from ddml_fs.inference import holm, robustness_value
 from ddml_fs.scores import DELTA
-from ddml_fs.sensitivity import robustness_value
 
 TAUS = ("tau", "tau_low", "tau_high")
 

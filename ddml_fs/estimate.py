@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,11 +14,20 @@ from ddml_fs.validation import check_number, check_option
 class FittedEffect(HTMLRepr):
     """Results of an estimator with ``effect_``, ``stderr_``, ``pvalue_`` and ``estimand_``."""
 
+    n_jobs: int | None
+    verbose: bool
     effect_: float
     stderr_: float
     pvalue_: float
     estimand_: str
+    score_: str
+    influence_: np.ndarray
+    nuisances_: pd.DataFrame
+    repeats_: pd.DataFrame
     _df_: float
+    _clusters_: np.ndarray | None
+    _nearest_split_: int
+    _elements_: Any
 
     def conf_int(self, level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of the effect.

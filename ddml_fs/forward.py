@@ -157,7 +157,7 @@ def forward_order(given, *, risk_aversion=2.5, progress=None):
     active = given
     first = np.arange(F)
     if len(given.own) > MOST:
-        alone = Residuals(given, 0.0).gains(ridge_of(F, N), risk_aversion)
+        alone = ResidualProducts(given, 0.0).gains(ridge_of(F, N), risk_aversion)
         ranked = np.argsort(-alone, kind="stable")
         room = np.cumsum(np.bincount(given.own, minlength=F)[ranked]) <= MOST
         first, rest = np.sort(ranked[room]), ranked[~room]
@@ -191,7 +191,7 @@ def subset(given, features):
 def steps(given, F, N, risk_aversion, progress):
     """Take one feature after another; returns the order, and each score when it was taken."""
     ridge, shared = ridge_of(F, N), redundancy(given)
-    remaining = Residuals(given, ridge * N)
+    remaining = ResidualProducts(given, ridge * N)
     left = np.ones(given.n_features, dtype=bool)
     like_taken = np.zeros(given.n_features)
     order = np.empty(given.n_features, dtype=np.intp)
@@ -222,7 +222,7 @@ def redundancy(given):
     return member.T @ squared @ member
 
 
-class Residuals:
+class ResidualProducts:
     """Products of what regressions on the features taken so far leave of all columns.
 
     With a block taken, the products of part d become S_d − AᵀH_d − H_dᵀA, where A are the

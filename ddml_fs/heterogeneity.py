@@ -12,6 +12,7 @@ import pandas as pd
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
+from ddml_fs.estimate import FittedEffect
 from ddml_fs.inference import stderr_of
 from ddml_fs.validation import check_integer, check_number
 
@@ -112,7 +113,7 @@ def linear_predictor(signal, X, level):
     )
 
 
-class HeterogeneityMixin:
+class HeterogeneityMixin(FittedEffect):
     """Effects by group, for an effect that was estimated with the interactive score."""
 
     def signals(self) -> np.ndarray:
@@ -121,12 +122,12 @@ class HeterogeneityMixin:
         It is not the effect of a single row: only means over many rows say something.
         """
         check_is_fitted(self)
-        if self.estimand_ != "ATE":  # type: ignore[attr-defined]
+        if self.estimand_ != "ATE":
             raise AttributeError(
                 "effects by group need score='interactive' and target='ate', got an effect that is "
-                f"the {self.estimand_}."  # type: ignore[attr-defined]
+                f"the {self.estimand_}."
             )
-        return self.influence_ + self.repeats_["effect"].iloc[self._nearest_split_]  # type: ignore[attr-defined]
+        return self.influence_ + self.repeats_["effect"].iloc[self._nearest_split_]
 
     def by(self, column: Any, *, n_bins: int = 4, level: float = 0.95) -> pd.DataFrame:
         """Average effects in groups of rows (GATE), not effects of single rows.
@@ -170,7 +171,7 @@ class HeterogeneityMixin:
             raise ValueError(
                 f"column must have a value in every row, got {int(values.isna().sum())} missing."
             )
-        clusters = self._clusters_  # type: ignore[attr-defined]
+        clusters = self._clusters_
         table = group_means(signal, groups_of(values, n_bins), level, clusters)
         return table.rename_axis(values.name if values.name is not None else "group")
 
@@ -192,7 +193,7 @@ class HeterogeneityMixin:
         """
         signal = self.signals()
         check_number(level, "level", 1e-6, 1 - 1e-6)
-        if self._clusters_ is not None:  # type: ignore[attr-defined]
+        if self._clusters_ is not None:
             raise AttributeError("best_linear_predictor has no errors for clusters; use by.")
         frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X)).add_prefix("x")
         if len(frame) != len(signal):

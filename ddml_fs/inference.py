@@ -1,4 +1,4 @@
-"""Intervals, tests and corrections for multiple testing."""
+"""Intervals, tests, corrections for multiple testing, and strengths of hidden confounders."""
 
 import numpy as np
 from scipy import stats
@@ -52,9 +52,9 @@ def clustered_stderr(influence, cluster):
 
 
 def stderr_of(influence, clusters=None):
-    """Standard error of a mean from its influence function, with or without clusters."""
+    """Robust standard error from influence functions (N,) or, without clusters, (N, F)."""
     if clusters is None:
-        return np.sqrt((influence**2).mean() / len(influence))
+        return np.sqrt((influence**2).mean(0) / len(influence))
     return clustered_stderr(influence, clusters)
 
 
@@ -113,3 +113,26 @@ def bootstrap_maxima(influence, n_draws, rng):
     scaled = (influence / np.where(norm > 0, norm, 1.0)).astype(np.float32)
     draws = rng.standard_normal((n_draws, len(influence))).astype(np.float32)
     return np.sort(np.abs(draws @ scaled).max(1, initial=0.0))
+
+
+def strength(cf_y, cf_d, rho=1.0):
+    """|ρ|·√(cf_y·cf_d / (1 − cf_d)): the bias of a confounder, in units of S."""
+    return abs(rho) * np.sqrt(cf_y * cf_d / (1 - cf_d))
+
+
+def robustness_value(distance):
+    """The least strength r = cf_y = cf_d whose bias reaches a distance, in units of S.
+
+    Parameters
+    ----------
+    distance : float or array
+        |θ − null| / S. In a partially linear model this is |t| / √N.
+
+    Examples
+    --------
+    >>> r = robustness_value(0.5)
+    >>> round(float(r), 4), round(float(strength(r, r)), 4)
+    (0.3904, 0.5)
+    """
+    f2 = np.asarray(distance, dtype=np.float64) ** 2
+    return (np.sqrt(f2**2 + 4 * f2) - f2) / 2

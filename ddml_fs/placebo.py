@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ddml_fs.estimate import FittedEffect
 from ddml_fs.progress import progress_bar
 from ddml_fs.validation import check_integer, check_number, check_option
 
@@ -71,7 +72,7 @@ def verdict_of(z, kind):
     return row | {"passed": passed, "verdict": found + end, "z": z}
 
 
-class PlaceboMixin:
+class PlaceboMixin(FittedEffect):
     """Placebo checks of a fitted effect."""
 
     def placebo(
@@ -124,18 +125,18 @@ class PlaceboMixin:
         check_number(fraction, "fraction", 1e-3, 1.0)
         for kind in kinds:
             check_option(kind, "kinds", KINDS)
-        if self.score_ == "logistic":  # type: ignore[attr-defined]
+        if self.score_ == "logistic":
             raise AttributeError("placebo checks need numbers as outcomes, got the logistic score.")
         rng = check_random_state(random_state)
         T, y = np.asarray(treatment, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        hat = self.nuisances_  # type: ignore[attr-defined]
+        hat = self.nuisances_
         if T.shape != y.shape or len(T) != len(hat):
             raise ValueError(
                 f"y and treatment must have the {len(hat)} rows of fit, got shapes {y.shape} and "
                 f"{T.shape}."
             )
         strata = strata_of(hat["m"])
-        theta = self.effect_  # type: ignore[attr-defined]
+        theta = self.effect_
         if "mu_0" in hat:
             base = hat["mu_0"].to_numpy()
             rest = y - np.where(T == 1, hat["mu_1"], base)
@@ -151,21 +152,21 @@ class PlaceboMixin:
         def z_of(new_y, new_T, rows):
             model = clone(self).set_params(verbose=False)  # type: ignore[type-var]
             take = X.iloc[rows] if isinstance(X, pd.DataFrame) else np.asarray(X)[rows]
-            clusters = self._clusters_  # type: ignore[attr-defined]
+            clusters = self._clusters_
             own = None if clusters is None else clusters[rows]
             model.fit(take, new_y[rows], treatment=new_T[rows], cluster=own)
             return model.effect_ / model.stderr_
 
         found = {}
         size = round(fraction * len(T))
-        with progress_bar(self.verbose, "placebo") as progress:  # type: ignore[attr-defined]
+        with progress_bar(self.verbose, "placebo") as progress:
             progress.start(n * len(kinds), "fits")
             for kind in kinds:
                 jobs = (
                     delayed(z_of)(*data_of(kind), rng.permutation(len(T))[:size]) for _ in range(n)
                 )
                 values = []
-                for z in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):  # type: ignore[attr-defined]
+                for z in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
                     values.append(z)
                     progress.advance()
                 found[kind] = verdict_of(np.array(values), kind)

@@ -58,6 +58,7 @@ class Ranker:
         self.part = "domain" if splits_of_domains(result.target, result.domain) else "fold"
         self.labels = getattr(result, self.part)
         self.products: Any = self._products(bends) if ranking == "gain" else None
+        self.orders: dict = {}  # by the part that is left out
 
     def _products(self, bends):
         """Sums of products for the gains, one table per part."""
@@ -92,6 +93,12 @@ class Ranker:
         progress : Progress, optional
             Told of every feature that is ranked by its gain.
         """
+        if left_out not in self.orders:
+            self.orders[left_out] = self._order(left_out, progress)
+        return self.orders[left_out]
+
+    def _order(self, left_out, progress):
+        """Compute an order."""
         if self.ranking == "gain":
             given = self.products
             # With several domains the products are those of domains; folds cannot be left out.

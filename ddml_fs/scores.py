@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
+from ddml_fs.inference import stderr_of
 from ddml_fs.validation import check_number, check_option
 
 DELTA = 1e-8  # δ and ε of Eqs. 15, 17 and 23
@@ -73,7 +74,7 @@ class Moments:
     @property
     def stderr(self):
         """Robust (sandwich) standard error, from the influence function."""
-        return np.sqrt((self.influence**2).mean(0) / len(self.influence))
+        return stderr_of(self.influence)
 
     @property
     def information(self):

@@ -25,7 +25,6 @@ from ddml_fs.selection import FittedSelection
 from ddml_fs.sweep import (
     DOSES,
     SweepInput,
-    SweepResult,
     nuisance_for,
     score_for,
     seed_for,
@@ -222,8 +221,8 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         self.fit_sweep(X, y, sample_domain)
         return self
 
-    def fit_sweep(self, X: Any, y: Any, sample_domain: Any = None) -> SweepResult:
-        """Fit, and return the data as read with the evidence, for estimators that build on it.
+    def fit_sweep(self, X: Any, y: Any, sample_domain: Any = None) -> Ranker:
+        """Fit, and return the evidence and its orders, for estimators that build on them.
 
         Parameters
         ----------
@@ -232,7 +231,8 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
 
         Returns
         -------
-        result : SweepResult
+        ranker : Ranker
+            ``ranker.result`` has the data as read, and the evidence.
         """
         forget_fit(self)
         self._check_options()
@@ -259,7 +259,7 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
             if self.n_features_to_select == "auto":
                 self._choose(result, ranker, progress)
         self._get_support_mask()  # raises if the number is too large
-        return result
+        return ranker
 
     def _check_options(self):
         check_number_to_select(self.n_features_to_select)

@@ -16,7 +16,8 @@ from scipy import optimize, stats
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ddml_fs.inference import stderr_of
+from ddml_fs.estimate import FittedEffect
+from ddml_fs.inference import robustness_value, stderr_of, strength
 from ddml_fs.scores import Interactive, PartiallyLinear, residuals
 from ddml_fs.validation import check_number
 
@@ -88,29 +89,6 @@ def elements(score, T, Y, hat, theta):
     return None
 
 
-def strength(cf_y, cf_d, rho=1.0):
-    """|ρ|·√(cf_y·cf_d / (1 − cf_d)): the bias of a confounder, in units of S."""
-    return abs(rho) * np.sqrt(cf_y * cf_d / (1 - cf_d))
-
-
-def robustness_value(distance):
-    """The least strength r = cf_y = cf_d whose bias reaches a distance, in units of S.
-
-    Parameters
-    ----------
-    distance : float or array
-        |θ − null| / S. In a partially linear model this is |t| / √N.
-
-    Examples
-    --------
-    >>> r = robustness_value(0.5)
-    >>> round(float(r), 4), round(float(strength(r, r)), 4)
-    (0.3904, 0.5)
-    """
-    f2 = np.asarray(distance, dtype=np.float64) ** 2
-    return (np.sqrt(f2**2 + 4 * f2) - f2) / 2
-
-
 def bounds(theta, influence, given, bias, level, clusters=None):
     """Bounds of the effect under a bias in units of S, and one-sided limits of them.
 
@@ -127,17 +105,17 @@ def bounds(theta, influence, given, bias, level, clusters=None):
     return low, high, low - z * error(-1), high + z * error(1)
 
 
-class SensitivityMixin:
+class SensitivityMixin(FittedEffect):
     """Sensitivity of a fitted effect to hidden confounding; needs ``_elements_`` from ``fit``."""
 
     def sensitivity_elements(self) -> Elements:
         """σ², ν² and the influence of every row on them, which the bias depends on."""
         check_is_fitted(self)
-        if self._elements_ is None:  # type: ignore[attr-defined]
+        if self._elements_ is None:
             raise AttributeError(
-                f"sensitivity needs score='partially_linear' or 'interactive', got {self.score_!r}."  # type: ignore[attr-defined]
+                f"sensitivity needs score='partially_linear' or 'interactive', got {self.score_!r}."
             )
-        return self._elements_  # type: ignore[attr-defined]
+        return self._elements_
 
     def sensitivity(
         self,
@@ -186,9 +164,9 @@ class SensitivityMixin:
         check_number(cf_d, "cf_d", 0, STRONGEST)
         check_number(rho, "rho", -1, 1)
         check_number(level, "level", 0.5, 1 - 1e-6)
-        theta, influence = self.effect_, self.influence_  # type: ignore[attr-defined]
+        theta, influence = self.effect_, self.influence_
         names = ("low", "high", "ci_low", "ci_high")
-        clusters = self._clusters_  # type: ignore[attr-defined]
+        clusters = self._clusters_
         found = bounds(theta, influence, given, strength(cf_y, cf_d, rho), level, clusters)
         row = {"effect": theta} | dict(zip(names, map(float, found), strict=True))
         towards = 2 if theta > null else 3  # the limit on the side of the null
@@ -201,7 +179,7 @@ class SensitivityMixin:
             robustness_value(abs(theta - null) / given.S / max(abs(rho), 1e-9))
         )
         row["robustness_ci"] = 0.0 if gap(0.0) <= 0 else _root(gap)
-        return pd.Series(row, name=self.estimand_)  # type: ignore[attr-defined]
+        return pd.Series(row, name=self.estimand_)
 
     def benchmark(self, X: Any, y: Any, *, treatment: Any, columns: Any) -> pd.DataFrame:
         """Strength of measured covariates, as a yardstick for one that was not measured.
@@ -233,10 +211,9 @@ class SensitivityMixin:
             if unknown:
                 raise ValueError(f"columns must be among those of X, got {unknown[0]!r}.")
             short = clone(self)  # type: ignore[type-var]
-            given_clusters = {"cluster": self._clusters_}  # type: ignore[attr-defined]
-            short.fit(X.drop(columns=names), y, treatment=treatment, **given_clusters)
+            short.fit(X.drop(columns=names), y, treatment=treatment, cluster=self._clusters_)
             row = compare(short.sensitivity_elements(), given, variance)
-            change = short.effect_ - self.effect_  # type: ignore[attr-defined]
+            change = short.effect_ - self.effect_
             rho = float(np.sign(change)) * min(abs(change) / max(row.pop("reach"), 1e-12), 1.0)
             bound = self.sensitivity(row["cf_y"], min(row["cf_d"], STRONGEST))
             row |= {"rho": rho, "change": change, "low": bound["low"], "high": bound["high"]}

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from ddml_fs import encoding
-from ddml_fs.cli.prepare import describe_encoding, encoded, prepare, read_treatment
 from ddml_fs.columns import MOST_CLASSES, read_texts
 from ddml_fs.files import find_separator, read_file
+from ddml_fs.prepare import describe_encoding, encoded, prepare, read_treatment
 
 
 def read(tmp_path, text, name="data.csv", **options):

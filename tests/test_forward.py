@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import expit
 
 from ddml_fs import forward
-from ddml_fs.forward import Products, Residuals, forward_order, products, ridge_of
+from ddml_fs.forward import Products, ResidualProducts, forward_order, products, ridge_of
 
 
 def columns_on_rows(Z, outcomes, part, own, bent, n_features, label, domains):
@@ -143,7 +143,7 @@ def test_take_out_equals_regression_on_rows():
     S = np.stack([A[part == d].T @ A[part == d] for d in range(3)])
     given = Products(S, np.full(3, 30), own, own < 0, 3, True)
     for taken in ([0], [1], [2, 0], [1, 2], [0, 1, 2]):
-        found, left = Residuals(given, 7.0), A.copy()
+        found, left = ResidualProducts(given, 7.0), A.copy()
         for f in taken:
             found.take_out(f)
             B = left[:, :5][:, own == f]
@@ -244,7 +244,7 @@ def test_more_columns_than_compete(monkeypatch):
     given = products(
         X, y[:, None], own[:20].repeat(50), own, own < 0, 30, label=False, domains=False
     )
-    alone = Residuals(given, 0.0).gains(ridge_of(30, 1000), 0.0)
+    alone = ResidualProducts(given, 0.0).gains(ridge_of(30, 1000), 0.0)
     assert all(alone[a] >= alone[b] for a, b in pairwise(order[10:]))
     monkeypatch.setattr(forward, "MOST", 3)
     scores = order_of(X, y, scores=True)

@@ -12,8 +12,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from ddml_fs import DDML, CausalFeatureSelector
 from ddml_fs.datasets import make_effect_data
+from ddml_fs.inference import robustness_value, strength
 from ddml_fs.scores import PartiallyLinear
-from ddml_fs.sensitivity import bounds, elements, robustness_value, strength
+from ddml_fs.sensitivity import bounds, elements
 
 MODELS = LogisticRegression(), LinearRegression()
 

@@ -26,7 +26,6 @@ from ddml_fs.encoding import read_domains, read_target
 from ddml_fs.engine.devices import limit_threads
 from ddml_fs.features import Encoding
 from ddml_fs.number import default_downstream
-from ddml_fs.ranking import Ranker
 from ddml_fs.selector import CausalFeatureSelector
 from ddml_fs.tables import column_names, read_new_table, read_table
 from ddml_fs.validation import check_number, check_option, forget_fit
@@ -50,7 +49,8 @@ class ShiftAudit(HTMLRepr, BaseEstimator):
         The model that the forecast is for: logistic regression on scaled columns, or ridge
         regression for numbers.
     selector : CausalFeatureSelector, optional
-        Settings of the sweep and of the selection.
+        Settings of the sweep and of the order. Its number of features is "auto"; ``downstream``,
+        ``groups``, ``task``, ``n_jobs``, ``random_state`` and ``verbose`` are those given here.
     groups : array of shape (n_features,), optional
         Columns that belong together, as in the selector.
     task : {"auto", "classification", "regression"}, default="auto"
@@ -185,9 +185,9 @@ class ShiftAudit(HTMLRepr, BaseEstimator):
             )
         self._kept_ = kept[encoding.feature]
         self.base_rates_ = base_rates(target, domain, self.domains_)
-        result = self._fit_selector(frame, y, domain)
-        self._table(leaks, result)
-        self._fit_forecast(result)
+        ranker = self._fit_selector(frame, y, domain)
+        self._table(leaks, ranker.result)
+        self._fit_forecast(ranker)
         self.verdicts_ = verdicts(
             self.features_,
             self.base_rates_,
@@ -257,20 +257,15 @@ class ShiftAudit(HTMLRepr, BaseEstimator):
         self.features_ = table.iloc[order].drop(columns="least_cost")
         self.domain_effects_ = self.selector_.domain_effects_
 
-    def _fit_forecast(self, result):
+    def _fit_forecast(self, ranker):
         """Leave out one domain at a time, with every set of features."""
+        result = ranker.result
         features, target = result.features, result.target
         self._label_ = target.classes is not None
         model = default_downstream(self._label_) if self.downstream is None else self.downstream
         y = target.y if target.classes is None else target.classes[target.y]
         effects = self.selector_.effects_
         chosen = np.unique(features.group[effects["selected"].to_numpy()])
-        ranker = Ranker(
-            result,
-            self.selector_.ranking,
-            self.selector_.risk_aversion,
-            self.selector_.dose != "linear",
-        )
         self._by_domain_ = ranker.part == "domain"
         everything = np.arange(features.n_features)
         columns = {"all": everything, "selected": chosen, "stable": self._stable(result)}

@@ -12,8 +12,9 @@ from ddml_fs.number import loss_of
 # Between-domain standard deviation of AUC, accuracy and R², and how many domains it counts for:
 # guesses, which `python -m experiments.audit forecast` bears out.
 PRIOR_SD, PRIOR_DF = 0.04, 2
-# Share of the difference in confidence that is believed. Accuracy depends on the base rate, whose
-# shift a model's probabilities do not show.
+# Share of the difference in confidence that is believed: for the AUC a guess, for accuracy none,
+# which was best on the domains of that command. Accuracy depends on the base rate, whose shift a
+# model's probabilities do not show.
 TRUST = {"auc": 0.5}
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 from scipy import stats
 
 from ddml_fs.domains import SMALL, TINY, across_domains, heterogeneity
+from ddml_fs.inference import normal_interval
 
 MATERIAL = 0.2  # of a standard deviation: differences between means that are worth a word
 
@@ -101,14 +102,11 @@ def base_rates(target, domain, domains):
     rows = []
     for d in range(len(domains)):
         own = y[domain == d]
-        n, mean = len(own), own.mean()
-        z = stats.norm.ppf(0.975)
         if label:
-            centre = (mean + z**2 / (2 * n)) / (1 + z**2 / n)
-            half = z * np.sqrt(mean * (1 - mean) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+            interval = stats.binomtest(int(own.sum()), len(own)).proportion_ci(method="wilson")
         else:
-            centre, half = mean, z * own.std() / np.sqrt(n)
-        rows.append((n, mean, centre - half, centre + half))
+            interval = normal_interval(own.mean(), own.std() / np.sqrt(len(own)), 0.95)
+        rows.append((len(own), own.mean(), *interval))
     name = "base_rate" if label else "mean"
     index = pd.Index(domains, name="domain")
     return pd.DataFrame(rows, columns=["rows", name, "low", "high"], index=index)

@@ -38,8 +38,8 @@ def effect(
 ):
     """Estimate the effect of one column of a file on another, given the covariates."""
     from ddml_fs.cli.opening import code_for, command_line, open_file
-    from ddml_fs.cli.prepare import encoded, read_treatment
     from ddml_fs.cli.printing import Printer, check_paths, write_table
+    from ddml_fs.prepare import encoded, read_treatment
 
     check_paths(output, report)
     if task not in ("auto", "classification", "regression"):

@@ -3,9 +3,9 @@
 import shlex
 import sys
 
-from ddml_fs.cli.prepare import Prepared, prepare
 from ddml_fs.columns import is_text, named
 from ddml_fs.files import read_file
+from ddml_fs.prepare import Prepared, prepare
 
 
 def open_file(out, file, label, domain, *, sep, encoding, **columns) -> Prepared:
@@ -19,7 +19,7 @@ def open_file(out, file, label, domain, *, sep, encoding, **columns) -> Prepared
     sep, encoding : str or None
         As in :func:`~ddml_fs.files.read_file`.
     **columns
-        As in :func:`~ddml_fs.cli.prepare.prepare`; None is empty.
+        As in :func:`~ddml_fs.prepare.prepare`; None is empty.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def code_for(call, file, label, domain, *, sep, encoding, **columns):
     --------
     >>> print(code_for("Model()", "a.csv", "y", "", sep=None, encoding=None, drop=["b"]))
     from ddml_fs import Model
-    from ddml_fs.cli.prepare import prepare
+    from ddml_fs.prepare import prepare
     from ddml_fs.files import read_file
     <BLANKLINE>
     frame, notes = read_file('a.csv')
@@ -59,7 +59,7 @@ def code_for(call, file, label, domain, *, sep, encoding, **columns):
     what = "".join(f", {name}={value!r}" for name, value in given.items())
     return (
         f"from ddml_fs import {call.split('(')[0]}\n"
-        "from ddml_fs.cli.prepare import prepare\n"
+        "from ddml_fs.prepare import prepare\n"
         "from ddml_fs.files import read_file\n\n"
         f"frame, notes = read_file({str(file)!r}{how})\n"
         f"data = prepare(frame, {label!r}, {domain!r}{what})\n"

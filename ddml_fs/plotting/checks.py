@@ -5,10 +5,11 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from ddml_fs.inference import strength
 from ddml_fs.plotting.base import Display
 from ddml_fs.plotting.reading import needs
 from ddml_fs.plotting.style import BLUE, GREY, VERMILLION, legend_above, name_rows, new_axes
-from ddml_fs.sensitivity import STRONGEST, strength
+from ddml_fs.sensitivity import STRONGEST
 from ddml_fs.validation import check_number
 
 STEPS = 60  # of the grid of a contour plot
