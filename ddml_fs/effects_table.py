@@ -97,7 +97,10 @@ def effects_table(evidence, result, domains):
 
 
 def spread_to_copies(table, order, group, scale, names):
-    """From distinct features to all features: copies share results, constants have no effect.
+    """From distinct features to all features: copies share effects, constants have none.
+
+    The first of several copies has their rank. The others add nothing to it, and come after all
+    distinct features.
 
     Parameters
     ----------
@@ -123,12 +126,13 @@ def spread_to_copies(table, order, group, scale, names):
     place = np.empty(len(order), dtype=int)
     place[order] = np.arange(len(order))
     varies = np.flatnonzero(group >= 0)
-    features = varies[np.argsort(place[group[varies]], kind="stable")]
+    first = varies[np.unique(group[varies], return_index=True)[1]]  # one feature per group
+    again = ~np.isin(varies, first)
+    features = varies[np.lexsort((place[group[varies]], again))]
     spread = table.reindex(group)
     spread.index = pd.Index(names, name="feature")
     constant = group < 0
     in_units = ["effect", "stderr", *TAUS, *(c for c in spread if c.startswith("effect["))]
-    first = varies[np.unique(group[varies], return_index=True)[1]]  # one feature per group
     ratio = np.where(constant, 1.0, scale[first][group] / np.where(constant, 1.0, scale))
     for name in in_units:
         size = np.abs(ratio) if name in ("stderr", *TAUS) else ratio
@@ -145,8 +149,7 @@ def spread_to_copies(table, order, group, scale, names):
     spread.loc[constant, zero] = 0.0
     spread.loc[constant, ["pvalue", "qvalue", "holm"]] = 1.0
     ranking = np.full(len(group), len(features) + 1)
-    places = place[group[features]]
-    ranking[features] = np.searchsorted(places, places) + 1
+    ranking[features] = np.arange(len(features)) + 1
     return spread, ranking, features
 
 

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from ddml_fs.effects_table import effects_table
+from ddml_fs.elimination import eliminate
 from ddml_fs.encoding import splits_of_domains
 from ddml_fs.features import ROOMY, bent_columns
-from ddml_fs.forward import forward_order, products
+from ddml_fs.gain_models import RowModel, centred_blocks, products
 from ddml_fs.progress import Progress
 
-HARMLESS, HARMLESS_BY_WIDTH = 10.0, 100.0  # in units of 1/n, the size of a gain by chance
 RANKINGS = ("gain", "effect", "tstat", "stability")
 
 
@@ -41,6 +41,19 @@ def feature_scores(ranking, table):
     return table["std_effect" if ranking == "effect" else ranking].abs().to_numpy()
 
 
+def informative_rows(target, domain):
+    """Rows of domains that say something about effects on labels: those with several classes, (N,).
+
+    All rows, if no domain has several classes, and for numbers.
+    """
+    if target.classes is None:
+        return np.ones(len(domain), bool)
+    outcomes = np.column_stack(target.outcomes)
+    several = [d for d in np.unique(domain) if np.ptp(outcomes[domain == d], axis=0).any()]
+    rows = np.isin(domain, several)
+    return rows if rows.any() else ~rows
+
+
 class Ranker:
     """Orders features by the evidence of a sweep, from all rows or without a part of them.
 
@@ -57,30 +70,46 @@ class Ranker:
         self.result, self.ranking, self.risk_aversion = result, ranking, risk_aversion
         self.part = "domain" if splits_of_domains(result.target, result.domain) else "fold"
         self.labels = getattr(result, self.part)
-        self.products: Any = self._products(bends) if ranking == "gain" else None
+        self.informative = informative_rows(result.target, result.domain)
+        self.model: Any = self._model(bends) if ranking == "gain" else None
         self.orders: dict = {}  # by the part that is left out
 
-    def _products(self, bends):
-        """Sums of products for the gains, one table per part."""
-        features, target = self.result.features, self.result.target
+    def _model(self, bends):
+        """The regression whose features are eliminated."""
+        features, target, domain = self.result.features, self.result.target, self.result.domain
         hinges, column = bent_columns(features)
         # If there are few rows for the columns, curves of all of them would be chance.
         if not bends or features.Z.shape[1] + len(column) > ROOMY * len(features.Z):
             hinges, column = hinges[:, :0], column[:0]
-        Z = np.column_stack([features.Z, hinges])
         own = np.r_[features.own, features.own[column]]
+        bent = np.arange(len(own)) >= len(features.own)
         order = np.argsort(own, kind="stable")
-        several = self.result.domain.max() > 0
-        return products(
-            Z[:, order],
-            np.column_stack(target.outcomes),
-            self.result.domain if several else self.labels,
-            own[order],
-            (np.arange(len(own)) >= len(features.own))[order],
-            features.n_features,
-            label=target.classes is not None,
-            domains=several,
-        )
+        order = order[self._stands_for_itself()[own[order]]]
+        Z = np.column_stack([features.Z, hinges])[:, order]
+        blocks = own[order], bent[order], features.n_features
+        outcomes = np.column_stack(target.outcomes)
+        if target.classes is None:
+            return products(Z, outcomes, self.labels, *blocks, domains=self.part == "domain")
+        rows = self.informative
+        Z, own, bent = centred_blocks(Z[rows], *blocks, domain[rows])
+        parts = outcomes[rows], self.labels[rows], domain[rows]
+        return RowModel(Z, *parts, own, bent, features.n_features)
+
+    def _stands_for_itself(self):
+        """Whether a feature is the one of its near copies that goes best with the outcomes, (F,).
+
+        The others come last, as they add next to nothing to it.
+        """
+        features, target = self.result.features, self.result.target
+        outcomes = np.column_stack(target.outcomes)
+        outcomes = outcomes - outcomes.mean(0)
+        best = np.ones(features.n_features, bool)
+        for f in np.unique(features.near[features.near != np.arange(features.n_features)]):
+            alike = np.flatnonzero(features.near == f)
+            Z = features.Z[:, np.isin(features.own, alike)]
+            size = np.abs((Z - Z.mean(0)).T @ outcomes / Z.std(0)[:, None]).sum(1)
+            best[np.delete(alike, np.argmax(size))] = False
+        return best
 
     def order(self, left_out=None, progress=None):
         """The features, best first, and their scores, (F,).
@@ -88,23 +117,19 @@ class Ranker:
         Parameters
         ----------
         left_out : int, optional
-            A part of the rows whose evidence is not used. Exception: if there are several domains,
-            but leaving one out would lose a class, the gains use all rows.
+            A part of the rows whose evidence is not used.
         progress : Progress, optional
             Told of every feature that is ranked by its gain.
         """
         if left_out not in self.orders:
             self.orders[left_out] = self._order(left_out, progress)
-        return self.orders[left_out]
+        return self.orders[left_out][:2]
 
     def _order(self, left_out, progress):
         """Compute an order."""
         if self.ranking == "gain":
-            given = self.products
-            # With several domains the products are those of domains; folds cannot be left out.
-            if left_out is not None and given.domains == (self.part == "domain"):
-                given = given.without(left_out)
-            return forward_order(given, risk_aversion=self.risk_aversion, progress=progress)
+            model = self.model if left_out is None else self.model.without(left_out)
+            return eliminate(model, risk_aversion=self.risk_aversion, progress=progress)
         result = self.result
         evidence = result.evidence
         names = np.unique(result.domain)
@@ -113,18 +138,7 @@ class Ranker:
             names = np.delete(names, left_out) if self.part == "domain" else names
         table, _ = effects_table(evidence, result, names)
         scores = feature_scores(self.ranking, table)
-        return np.argsort(-scores, kind="stable"), scores
-
-    def harmless(self, scores):
-        """Number of features whose score is not clearly negative; these come first in the order.
-
-        The score of a feature is clearly negative if its risk exceeds its gain. Features without
-        any effect have scores near 0, within a few times the size of a gain by chance.
-        """
-        if self.ranking != "gain":
-            return len(scores)
-        N, F = len(self.labels), len(scores)
-        return int((scores > -(HARMLESS + HARMLESS_BY_WIDTH * F / N) / N).sum())
+        return np.argsort(-scores, kind="stable"), scores, len(scores)
 
     def splits(self, progress=None):
         """Training rows, test rows, and the order of the features on the training rows.
@@ -139,7 +153,7 @@ class Ranker:
             One per left-out domain or, with one domain, per left-out fold. The order is a list that
             has the columns of ``features.X`` of each feature.
         harmless : int
-            In each order, so many features come before those whose score is clearly negative.
+            The smallest number of features, over all orders, whose risk does not exceed their gain.
         """
         progress = progress or Progress()
         features = self.result.features
@@ -149,9 +163,10 @@ class Ranker:
         progress.enter(f"ranking without each {self.part}")
         progress.start(len(parts) * features.n_features, "features")
         for i, k in enumerate(parts):
-            order, scores = self.order(left_out=k, progress=progress)
+            order, _ = self.order(left_out=k, progress=progress)
             progress.reach((i + 1) * features.n_features)
-            harmless = min(harmless, max(1, self.harmless(scores)))
-            train, test = np.flatnonzero(self.labels != k), np.flatnonzero(self.labels == k)
+            harmless = min(harmless, max(1, self.orders[k][2]))
+            train = np.flatnonzero((self.labels != k) & self.informative)
+            test = np.flatnonzero(self.labels == k)
             out.append((train, test, [columns[f] for f in order]))
         return out, harmless

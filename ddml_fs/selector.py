@@ -111,7 +111,7 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         Larger is better; 0 for constant columns. Importances are scores without negative values,
         divided by their sum.
     ranking_ : int array of shape (n_features,)
-        1 for the best; copies of a column share their rank.
+        1 for the best. Further copies of a column come after all distinct ones.
     domain_effects_ : DataFrame
         Effect of every feature in every domain: ``feature``, ``domain``, ``effect``, ``stderr``,
         ``low`` and ``high``.
@@ -326,12 +326,8 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
 
     def _choose(self, result, ranker, progress):
         """Choose the number of features."""
-        group = result.features.group
-        number, self.curve_ = choose_features(
+        self.n_features_auto_, self.curve_ = choose_features(
             result, ranker, self.downstream, self.n_jobs, progress
         )
-        # Copies are selected together, and each counts.
-        ranked = group[self._order_]
-        best = ranked[np.sort(np.unique(ranked, return_index=True)[1])][:number]
-        self.n_features_auto_ = int(np.bincount(group[group >= 0])[best].sum())
-        LOGGER.info('"auto" keeps %d of %d features', self.n_features_auto_, len(group))
+        n_features = len(result.features.group)
+        LOGGER.info('"auto" keeps %d of %d features', self.n_features_auto_, n_features)

@@ -13,12 +13,12 @@ from scipy.special import expit
 from ddml_fs import inference
 from ddml_fs.domains import Evidence, across_domains
 from ddml_fs.effects_table import effects_table, spread_to_copies
+from ddml_fs.elimination import eliminate
 from ddml_fs.encoding import read_domains, read_target
 from ddml_fs.engine.network import Sizes
 from ddml_fs.engine.plan import make_plan, make_shards
 from ddml_fs.engine.resources import Resources
 from ddml_fs.features import read_features
-from ddml_fs.forward import forward_order
 from ddml_fs.nuisances import Additive
 from ddml_fs.ranking import Ranker, feature_scores
 from ddml_fs.scores import Logistic
@@ -132,7 +132,7 @@ def test_nothing_known_of_a_feature():
     assert table["z"][1] == 0.0
 
 
-def test_copies_share_a_rank_and_constants_are_last():
+def test_further_copies_come_after_distinct_features_and_constants_are_last():
     """Columns a and c are copies, b is constant; d is better than they are, and e worse."""
     X = np.column_stack([[1.0, 2, 4], [5.0, 5, 5], [1.0, 2, 4], [3.0, 1, 1.5], [0.0, 2, 0]])
     result = result_of(X)
@@ -145,8 +145,8 @@ def test_copies_share_a_rank_and_constants_are_last():
     spread, ranking, order = spread_to_copies(
         table, best_first, features.group, features.scale, list("abcde")
     )
-    assert ranking.tolist() == [2, 5, 2, 1, 4]
-    assert order.tolist() == [3, 0, 2, 4]
+    assert ranking.tolist() == [2, 5, 4, 1, 3]
+    assert order.tolist() == [3, 0, 4, 2]
     assert spread.index.tolist() == list("abcde")
     assert spread["score"].tolist() == [2.0, 0.0, 2.0, 3.0, 1.0]
     constant = spread.loc["b"]
@@ -167,7 +167,7 @@ def test_copies_in_other_units():
     spread, ranking, _ = spread_to_copies(
         table, np.array([0, 1]), features.group, features.scale, list("abc")
     )
-    assert ranking.tolist() == [1, 1, 3]
+    assert ranking.tolist() == [1, 3, 2]
     assert spread["effect"]["a"] == pytest.approx(2.5 / x.std())
     for name in ("effect", "effect[s]", "effect[t]"):
         assert spread[name]["b"] == pytest.approx(-spread[name]["a"] / 2)
@@ -228,7 +228,7 @@ def test_ranker_without_a_part_forgets_it():
     np.testing.assert_allclose(scores, np.abs(across_domains(U, I).effect))
     gains = swept("gain", 3)
     order, scores = gains.order(left_out=1)
-    slow = forward_order(gains.products.without(1), risk_aversion=1.5)
+    slow = eliminate(gains.model.without(1), risk_aversion=1.5)
     np.testing.assert_array_equal(order, slow[0])
     np.testing.assert_array_equal(scores, slow[1])
     assert not np.allclose(scores, gains.order()[1])
@@ -236,9 +236,9 @@ def test_ranker_without_a_part_forgets_it():
 
 def test_bent_columns_count_unless_told():
     """Five numbers have three hinges each."""
-    assert len(swept("gain", 1).products.own) == 20
-    assert len(swept("gain", 1, bends=False).products.own) == 5
-    assert swept("effect", 1).products is None
+    assert len(swept("gain", 1).model.own) == 20
+    assert len(swept("gain", 1, bends=False).model.own) == 5
+    assert swept("effect", 1).model is None
 
 
 def slow_holm(p):

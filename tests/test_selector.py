@@ -141,8 +141,8 @@ def test_constants_and_copies(sources):
     assert selector.scores_[-2] == 0
     assert not selector.get_support()[-2]
     assert selector.ranking_[-2] == selector.ranking_.max()
-    assert selector.ranking_[best] == selector.ranking_[-1] == 1
-    assert sorted(selector.ranking_)[2] == 3  # the next one comes after both copies
+    assert selector.ranking_[best] == 1
+    assert selector.ranking_[-1] == X.shape[1] + 1  # the copy adds nothing to the first
     np.testing.assert_allclose(selector.scores_[:-2], ridge().fit(X, y, domain).scores_, atol=1e-6)
 
 
@@ -177,7 +177,7 @@ def test_copies_in_other_units_keep_their_own_effect(sources):
     for name in ("effect", "stderr", "effect[1]"):
         assert first[name] == pytest.approx(100 * second[name])
     assert first["std_effect"] == second["std_effect"]
-    assert first["rank"] == second["rank"]
+    assert first["rank"] < second["rank"] == len(table)
 
 
 def test_a_class_of_one_domain_alone(sources):
@@ -360,7 +360,7 @@ def test_causes_are_found_and_travel():
 
 @pytest.mark.xfail(
     strict=True,
-    reason="A consequence, 74th in order, lowers the loss in each left-out domain of this seed.",
+    reason="Orders without one of the domains are less exact, and need more features: 26 here.",
 )
 def test_auto_keeps_about_as_many_as_there_are_causes():
     data = make_domain_data(random_state=2)

@@ -1,0 +1,283 @@
+"""Ridge regressions on blocks of columns, for the elimination of features.
+
+Numbers have sums of squares and products, one table per domain, from which all fits follow. Labels
+have logistic regressions on the rows.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from ddml_fs.engine.additive import LEAST_WEIGHT, ridge_index
+
+# λ = 50 + P/2 for P columns, chosen on real tables with 800 to 10 000 rows (docs/shifts.md).
+RIDGE, RIDGE_BY_WIDTH = 50.0, 0.5
+DISPERSION_STEPS = 3
+TINY = 1e-9
+
+
+class Fit(NamedTuple):
+    """A penalised fit.
+
+    Attributes
+    ----------
+    beta : array of shape (K,)
+        Coefficients of the columns, then of the intercepts if there are any.
+    omega : array of shape (K, K)
+        Inverse of the penalised information.
+    by_domain : callable
+        From curves (K, F) to their scores and informations by domain, each (domains, F). If the
+        coefficient of a curve is the same in all domains, score / information is near 1 in all.
+    """
+
+    beta: np.ndarray
+    omega: np.ndarray
+    by_domain: object
+
+
+def penalty_of(n_columns):
+    """The penalty λ: 1/λ is the variance of a coefficient before data are seen.
+
+    Examples
+    --------
+    >>> penalty_of(100)
+    100.0
+    """
+    return RIDGE + RIDGE_BY_WIDTH * n_columns
+
+
+def centred_blocks(Z, own, bent, n_features, group):
+    """Columns that are centred within groups, orthogonal within features, with mean square 1.
+
+    Parameters
+    ----------
+    Z : array of shape (N, P)
+        Columns of all blocks; those of one feature are adjacent.
+    own : int array of shape (P,)
+        The feature that a column belongs to, in increasing order.
+    bent : bool array of shape (P,)
+        Columns that make the effect of a feature nonlinear; they come last in its block.
+    n_features : int
+    group : int array of shape (N,)
+
+    Returns
+    -------
+    Z, own, bent : arrays
+        Without columns that do not vary within groups, or that the others of a block explain.
+    """
+    Z = np.array(Z, dtype=np.float64)
+    Z /= np.maximum(np.abs(Z).max(0), TINY)
+    for d in np.unique(group):
+        Z[group == d] -= Z[group == d].mean(0)
+    features, columns, curved = [], [np.empty((len(Z), 0))], []
+    for f in range(n_features):
+        at = np.flatnonzero(own == f)
+        block, kept = orthogonal(Z[:, at])
+        columns.append(block)
+        features += [f] * len(kept)
+        curved += list(bent[at[kept]])
+    return np.hstack(columns), np.array(features, dtype=int), np.array(curved, dtype=bool)
+
+
+def orthogonal(block):
+    """Orthogonalise the columns (N, k) of a block in their order, with mean square 1.
+
+    Columns that the ones before explain are dropped. Also returns the numbers of the columns kept.
+    """
+    size = np.sqrt((block**2).mean(0))
+    Q, R = np.linalg.qr(block / np.maximum(size, TINY))
+    kept = np.flatnonzero((np.abs(np.diag(R)) > 1e-3 * np.sqrt(len(block))) & (size > TINY))
+    return Q[:, kept] * np.sqrt(len(block)), kept
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Sums of squares and products of P columns and C outcomes, for each part of the rows.
+
+    Attributes
+    ----------
+    S : array of shape (parts, P + C, P + C)
+    n : array of shape (parts,)
+        Rows, or the sums of their weights.
+    own : int array of shape (P,)
+        The feature that a column belongs to, in increasing order.
+    bent : bool array of shape (P,)
+        Columns that make the effect of a feature nonlinear; they come last in its block.
+    n_features : int
+        F.
+    domains : bool
+        Whether parts are domains, so that effects may differ between them, or folds of one domain.
+    """
+
+    S: np.ndarray
+    n: np.ndarray
+    own: np.ndarray
+    bent: np.ndarray
+    n_features: int
+    domains: bool
+
+    @property
+    def n_rows(self):
+        """Rows, or the sum of their weights."""
+        return self.n.sum()
+
+    @property
+    def penalty(self):
+        """λ, see :func:`penalty_of`."""
+        return penalty_of(len(self.own))
+
+    @property
+    def n_outcomes(self):
+        """Number of outcomes."""
+        return self.S.shape[1] - len(self.own)
+
+    @property
+    def n_domains(self):
+        """Number of domains; 1 if parts are folds."""
+        return len(self.n) if self.domains else 1
+
+    def without(self, part):
+        """The products of all other parts."""
+        return replace(self, S=np.delete(self.S, part, 0), n=np.delete(self.n, part))
+
+    def fit(self, outcome, columns, start=None):
+        """Least squares on some columns, with residual variance as dispersion; see :class:`Fit`."""
+        y = len(self.own) + outcome
+        S_y = self.S[:, columns, y]
+        S = self.S[:, columns[:, None], columns]
+        G, U, square = S.sum(0), S_y.sum(0), self.S[:, y, y].sum()
+        dispersion = max(square / self.n_rows, TINY)
+        eye = np.eye(len(columns))
+        for _ in range(DISPERSION_STEPS):
+            beta = np.linalg.solve(G + self.penalty * dispersion * eye, U)
+            rest = square - 2 * beta @ U + beta @ G @ beta
+            dispersion = max(rest / self.n_rows, TINY)
+        omega = np.linalg.inv(G / dispersion + self.penalty * eye)
+
+        def by_domain(curves):
+            I = ((S @ curves) * curves).sum(1) / dispersion
+            return (S_y - S @ beta) @ curves / dispersion + I, I
+
+        return Fit(beta, omega, by_domain)
+
+    def gains_alone(self):
+        """Gain of every feature alone, in log-likelihood of all rows, (F,)."""
+        P, total = len(self.own), self.S.sum(0)
+        U, G = total[:P, P:], np.diag(total)[:P, None]
+        dispersion = np.maximum(np.diag(total)[P:] / self.n_rows, TINY)
+        gain = (U**2 / dispersion / (G + self.penalty * dispersion)).mean(1) / 2 - 1
+        return np.bincount(self.own, gain, self.n_features)
+
+
+def products(Z, outcomes, part, own, bent, n_features, *, domains):
+    """Sums of squares and products of blocks of columns and of the outcomes.
+
+    Parameters
+    ----------
+    Z, own, bent, n_features
+        As in :func:`centred_blocks`.
+    outcomes : array of shape (N, C)
+    part : int array of shape (N,)
+        Domain or fold of a row.
+    domains : bool
+        Whether parts are domains. Each domain then has its own intercept.
+
+    Returns
+    -------
+    products : Products
+    """
+    group = part if domains else np.zeros(len(part), dtype=int)
+    Z, own, bent = centred_blocks(Z, own, bent, n_features, group)
+    e = np.array(outcomes, dtype=np.float64)
+    for d in np.unique(group):
+        e[group == d] -= e[group == d].mean(0)
+    table = np.hstack([Z, e / np.maximum(np.sqrt((e**2).mean(0)), TINY)])
+    S = np.stack([table[part == d].T @ table[part == d] for d in np.unique(part)])
+    return Products(S, np.bincount(part)[np.unique(part)], own, bent, n_features, domains)
+
+
+@dataclass(frozen=True, eq=False)
+class RowModel:
+    """Logistic regressions of labels, with an intercept for every domain.
+
+    Attributes
+    ----------
+    Z : array of shape (N, P)
+        Blocks of columns, see :func:`centred_blocks`.
+    outcomes : array of shape (N, C)
+        0/1 labels.
+    part : int array of shape (N,)
+        Part of each row that may be left out: its domain or its fold.
+    domain : int array of shape (N,)
+    own, bent, n_features
+        As in :class:`Products`.
+    """
+
+    Z: np.ndarray
+    outcomes: np.ndarray
+    part: np.ndarray
+    domain: np.ndarray
+    own: np.ndarray
+    bent: np.ndarray
+    n_features: int
+
+    @property
+    def n_rows(self):
+        """Number of rows."""
+        return len(self.Z)
+
+    @property
+    def penalty(self):
+        """λ, see :func:`penalty_of`."""
+        return penalty_of(len(self.own))
+
+    @property
+    def n_outcomes(self):
+        """Number of outcomes."""
+        return self.outcomes.shape[1]
+
+    @property
+    def n_domains(self):
+        """Number of domains."""
+        return len(np.unique(self.domain))
+
+    def without(self, part):
+        """The model of the rows of all other parts."""
+        rows = self.part != part
+        names = ("Z", "outcomes", "part", "domain")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    def fit(self, outcome, columns, start=None):
+        """Logistic regression on some columns, from the coefficients of a start; see Fit."""
+        y, intercepts = self.outcomes[:, outcome], self._intercepts
+        A = np.hstack([self.Z[:, columns], intercepts])
+        penalty = np.r_[np.full(len(columns), self.penalty), np.zeros(intercepts.shape[1])]
+        beta = ridge_index(A, y, penalty / len(A), True, start=start)
+        p = expit(A @ beta)
+        w = np.maximum(p * (1 - p), LEAST_WEIGHT)
+        H = (A * w[:, None]).T @ A
+        H[np.diag_indices_from(H)] += penalty + TINY * len(A)
+        return Fit(beta, np.linalg.inv(H), partial(self._by_domain, A, w, y - p))
+
+    def _by_domain(self, A, w, e, curves):
+        U, I = [], []
+        for d in np.unique(self.domain):
+            rows = self.domain == d
+            v = A[rows] @ curves
+            I.append((w[rows, None] * v**2).sum(0))
+            U.append(e[rows] @ v + I[-1])
+        return np.array(U), np.array(I)
+
+    @property
+    def _intercepts(self):
+        return (self.domain[:, None] == np.unique(self.domain)).astype(float)
+
+    def gains_alone(self):
+        """Gain of every feature alone, in log-likelihood of all rows, (F,)."""
+        A = self._intercepts
+        p = A @ (A.T @ self.outcomes / A.sum(0)[:, None])
+        U, G = self.Z.T @ (self.outcomes - p), (self.Z**2).T @ (p * (1 - p))
+        return np.bincount(self.own, (U**2 / (G + self.penalty)).mean(1) / 2 - 1, self.n_features)
