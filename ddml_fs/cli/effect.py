@@ -21,7 +21,7 @@ def effect(
     ] = "auto",
     target: Annotated[str, typer.Option(help="ate or att.")] = "ate",
     nuisance: Annotated[
-        str, typer.Option(help="stacked, mlp, rf, boosting, gp, smooth or ridge.")
+        str, typer.Option(help="stacked, mlp, rf, boosting, gp, sparse, smooth or ridge.")
     ] = "stacked",
     drop: options.Drop = None,
     id_: options.Id = None,
