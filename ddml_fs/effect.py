@@ -221,7 +221,6 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         self._describe(plan, predictions, names, column)
         clip = getattr(score, "clip", None)
         self._binary_, self._clip_ = binary, CLIP if clip is None else clip
-        self._few_rows_ = ""
         if len(X) < diagnostics.FEW:
             linear = linear_moments(score, X[:, covariates], T, y)
             estimate = self.effect_, self.stderr_, self.influence_, clusters

@@ -40,7 +40,7 @@ class FittedEffect(HTMLRepr):
     nuisances_: pd.DataFrame
     repeats_: pd.DataFrame
     _df_: float
-    _few_rows_: str
+    _few_rows_: str = ""  # why the interval may be too short
     _clusters_: np.ndarray | None
     _nearest_split_: int
     _elements_: Any
