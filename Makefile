@@ -12,7 +12,7 @@ help:
 	@echo "make test    the test suite"
 	@echo "make lowest  a quick run with the lowest supported versions, in $(LOWEST)"
 	@echo "make lint    ruff and mypy"
-	@echo "make bench   time and memory against DoubleML and EconML"
+	@echo "make bench   time, memory and coverage against DoubleML and EconML"
 	@echo "make docs    the documentation, into site/"
 	@echo "make venv    only the set-up"
 
@@ -55,6 +55,7 @@ lint: $(VENV)/.test
 bench: $(VENV)/.experiments
 	@$(BIN)/python -m benchmarks.effect
 	@$(BIN)/python -m benchmarks.sweep
+	@$(BIN)/python -m benchmarks.coverage --quick
 
 docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

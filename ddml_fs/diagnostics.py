@@ -7,7 +7,7 @@ from scipy import stats
 from ddml_fs.nuisances.held_out_loss import log_loss, losses_of, target_of
 
 ROLE_LEVEL = 0.01  # probability that any column of pure noise is given a role
-FEW = 3000  # rows below which intervals are too short under strong confounding, see cautions
+FEW = 3000  # rows below which intervals can be too short, see cautions
 WEAK_OVERLAP = 0.01  # share of clipped propensities from which overlap is called weak
 TITLES = {"m": "treatment", "g": "outcome", "mu_0": "untreated", "mu_1": "treated"}
 
@@ -122,7 +122,7 @@ def copies_of(y, X, share):
     return 1 - r**2 < share
 
 
-def verdict(table, clip, estimand):
+def verdict(table, clip, estimand, few_rows=False):
     """What the diagnostics say, in words.
 
     Parameters
@@ -132,12 +132,19 @@ def verdict(table, clip, estimand):
     clip : float, or None
         Of the interactive score; None with others.
     estimand : str
+    few_rows : bool, default=False
+        Whether there are too few rows for the confounding.
 
     Returns
     -------
     verdict : str
     """
     doubts = []
+    if few_rows:
+        doubts.append(
+            f"with fewer than {FEW} rows and confounding that is not linear, the interval may be "
+            "too short"
+        )
     if table["unexplained_share"] < 0.05:
         doubts.append(
             f"the covariates explain {1 - table['unexplained_share']:.0%} of the treatment's "
@@ -160,8 +167,6 @@ def verdict(table, clip, estimand):
         )
     learned = ", ".join(f"{title} {max(gain, 0):.0%}" for title, gain in gains.items())
     text = f"{estimand}. Held-out loss, compared with a constant, is lower by: {learned}. "
-    if table["n_samples"] < FEW:
-        text += f"With fewer than {FEW} rows and strong confounding, intervals can be too short. "
     if doubts:
         return text + "Doubtful: " + "; ".join(doubts) + "."
     return text + (

@@ -15,6 +15,7 @@ from ddml_fs.engine.plan import Plan, make_plan
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
 from ddml_fs.heterogeneity import HeterogeneityMixin
+from ddml_fs.linear import linear_gap, linear_moments
 from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.placebo import PlaceboMixin
 from ddml_fs.progress import progress_bar
@@ -49,8 +50,9 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         Nuisance models. "stacked": several models, weighted by their held-out loss. "mlp": the
         networks of the paper, which split the covariates' information into three parts: for
         confounding, for the treatment only and for the outcome only. "rf": random forests on the
-        latents of these networks. "boosting", "gp" (Gaussian processes, for few rows), "smooth" and
-        "ridge" (both in closed form): models of the covariates. An object of
+        latents of these networks. "boosting", "gp" (Gaussian processes) and "sparse" (a few curves
+        and products of columns), both for few rows, "smooth" and "ridge" (both in closed form):
+        models of the covariates. An object of
         :mod:`ddml_fs.nuisances` allows other settings. A scikit-learn estimator, or a pair for
         (treatment, outcome), is fitted on the covariates.
     score : {"auto", "partially_linear", "interactive", "logistic"}, default="auto"
@@ -219,12 +221,16 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         self._describe(plan, predictions, names, column)
         clip = getattr(score, "clip", None)
         self._binary_, self._clip_ = binary, CLIP if clip is None else clip
+        if len(X) < diagnostics.FEW:
+            linear = linear_moments(score, X[:, covariates], T, y)
+            estimate = self.effect_, self.stderr_, self.influence_, clusters
+            self._few_rows_ = cautions.few_rows(len(X), linear_gap(linear, *estimate))
         table = self.diagnostics()
-        self.verdict_ = diagnostics.verdict(table, clip, score.estimand)
+        self.verdict_ = diagnostics.verdict(table, clip, score.estimand, bool(self._few_rows_))
         LOGGER.info("Effect %.4g (%.2g). %s", self.effect_, self.stderr_, self.verdict_)
         cautions.warn_of_overlap(table, clip)
-        shift = abs(score.unadjusted(T, y) - self.effect_) / max(self.stderr_, 1e-300)
-        cautions.warn_of_few_rows(len(X), shift)
+        if self._few_rows_:
+            cautions.caution(self._few_rows_)
         return self
 
     def _covariates(self, X, reset):

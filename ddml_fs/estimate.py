@@ -7,8 +7,23 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from ddml_fs import inference
+from ddml_fs.cautions import caution
 from ddml_fs.display import HTMLRepr, effect_html
 from ddml_fs.validation import check_number, check_option
+
+
+def summary_table(effect, level=0.95):
+    """Effect, standard error, z, p-value and interval of a fitted effect, a DataFrame."""
+    low, high = effect.conf_int(level)
+    row = {
+        "effect": effect.effect_,
+        "stderr": effect.stderr_,
+        "z": effect.effect_ / effect.stderr_,
+        "pvalue": effect.pvalue_,
+        f"{50 - 50 * level:g}%": low,
+        f"{50 + 50 * level:g}%": high,
+    }
+    return pd.DataFrame(row, index=[effect.estimand_])
 
 
 class FittedEffect(HTMLRepr):
@@ -25,6 +40,7 @@ class FittedEffect(HTMLRepr):
     nuisances_: pd.DataFrame
     repeats_: pd.DataFrame
     _df_: float
+    _few_rows_: str = ""  # why the interval may be too short
     _clusters_: np.ndarray | None
     _nearest_split_: int
     _elements_: Any
@@ -46,17 +62,14 @@ class FittedEffect(HTMLRepr):
         return inference.normal_interval(self.effect_, self.stderr_, level, self._df_)
 
     def summary(self, level: float = 0.95) -> pd.DataFrame:
-        """Effect, standard error, z, p-value and interval as a DataFrame of one row."""
-        low, high = self.conf_int(level)
-        row = {
-            "effect": self.effect_,
-            "stderr": self.stderr_,
-            "z": self.effect_ / self.stderr_,
-            "pvalue": self.pvalue_,
-            f"{50 - 50 * level:g}%": low,
-            f"{50 + 50 * level:g}%": high,
-        }
-        return pd.DataFrame(row, index=[self.estimand_])
+        """Effect, standard error, z, p-value and interval as a DataFrame of one row.
+
+        Warns again if ``fit`` warned that the interval may be too short.
+        """
+        table = summary_table(self, level)
+        if self._few_rows_:
+            caution(self._few_rows_)
+        return table
 
     def plot(self, kind: str = "overlap", ax: Any = None) -> Any:
         """Plot the overlap of the arms, or the roles of the covariates; needs matplotlib.

@@ -7,7 +7,6 @@ several at once.
 
 from dataclasses import dataclass
 from functools import cached_property
-from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -123,25 +122,6 @@ class Score:
             Held-out predictions, of the shape of T.
         """
         raise NotImplementedError
-
-    def unadjusted(self, T, Y):
-        """The effect without covariates: with constants as nuisances.
-
-        Parameters
-        ----------
-        T, Y : arrays of shape (N,)
-
-        Examples
-        --------
-        >>> T, Y = np.array([0.0, 0, 1, 1]), np.array([1.0, 3, 4, 6])
-        >>> float(Interactive().unadjusted(T, Y)), float(PartiallyLinear().unadjusted(T, Y))
-        (3.0, 3.0)
-        """
-        means = {"m": T.mean(), "g": Y.mean()}
-        if self.arms:
-            means |= {f"mu_{a}": Y[T == a].mean() for a in (0, 1)}
-        constants = {name: np.full(len(T), value) for name, value in means.items()}
-        return self.moments(T, Y, SimpleNamespace(**constants)).theta
 
 
 class ResidualScore(Score):

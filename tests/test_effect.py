@@ -320,9 +320,12 @@ def test_a_copy_of_the_outcome_is_told(binary_data):
 
 def test_verdict(binary_data):
     d = binary_data
-    model = DDML("smooth", random_state=0).fit(d.X, d.y, treatment=d.treatment)
-    assert "no reason for doubt" in model.verdict_
     rng = np.random.default_rng(0)
+    tossed = rng.integers(0, 2, len(d.X)).astype(float)
+    model = DDML("smooth", random_state=0).fit(d.X, d.y, treatment=tossed)
+    assert "no reason for doubt" in model.verdict_
+    model.fit(d.X, d.y, treatment=d.treatment)
+    assert "confounding that is not linear, the interval may be too short" in model.verdict_
     t = (6 * d.X[:, 0] + rng.logistic(size=len(d.X)) > 0).astype(float)
     with pytest.warns(UserWarning, match="propensities were clipped"):
         model.set_params(nuisance="mlp").fit(d.X, d.y, treatment=t)

@@ -21,6 +21,7 @@ from ddml_fs.nuisances import (
     Network,
     Ridge,
     Smooth,
+    Sparse,
     Stacked,
     resolve_nuisance,
 )
@@ -101,7 +102,7 @@ def test_own_column_is_no_covariate_of_any_nuisance(plan):
         strata=plan.T[:, 0].astype(int),
     )
     pair = Estimators(LogisticRegression(), LinearRegression())
-    for nuisance in (pair, Boosting(), Smooth(), Ridge(), GaussianProcess()):
+    for nuisance in (pair, Boosting(), Smooth(), Ridge(), GaussianProcess(), Sparse()):
         a, b = (nuisance.predict(p, arms=True).of() for p in (plan, inside))
         np.testing.assert_allclose(a.m, b.m, atol=1e-8)
         np.testing.assert_allclose(a.mu_1, b.mu_1, atol=1e-8)
@@ -228,9 +229,9 @@ def test_stacked_effect_reports_its_candidates():
     assert alone.nuisance_losses_.loc["used", "g"] == pytest.approx(losses.loc["boosting", "g"])
 
 
-@pytest.mark.parametrize(("n", "wanted"), [(300, 4), (2100, 3)])
-def test_small_samples_have_a_gaussian_process(n, wanted):
-    assert len(Stacked().resolved(n)) == wanted
+def test_small_samples_have_more_candidates():
+    assert list(Stacked().resolved(2000)) == ["mlp", "smooth", "boosting", "gp", "sparse"]
+    assert list(Stacked().resolved(2001)) == ["mlp", "smooth", "boosting"]
 
 
 def test_small_samples_with_bent_confounding():

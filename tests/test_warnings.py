@@ -5,10 +5,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 
 from ddml_fs import DDML, CausalFeatureSelector, EffectClassifier
-from ddml_fs.cautions import DDMLWarning, warn_of_few_rows
+from ddml_fs.cautions import DDMLWarning, few_rows
 from ddml_fs.datasets import make_domain_data, make_effect_data
+from ddml_fs.linear import LinearGap, linear_gap, linear_moments
+from ddml_fs.scores import PartiallyLinear
 
 
 def caught(fit):
@@ -83,30 +86,71 @@ def test_few_rows(kind):
     data = make_effect_data(kind, n_samples=400, n_features=10, random_state=0)
     model = DDML("gp", score="partially_linear", random_state=0)
     text = only(caught(lambda: model.fit(data.X, data.y, treatment=data.treatment)))
-    assert text.startswith("X has only 400 rows, and its columns confound strongly")
+    assert text.startswith("X has only 400 rows, and its confounding is not linear")
     assert "use at least 3000 rows" in text
-    # The shift is that of the unadjusted estimate.
-    T, y = data.treatment, data.y
-    naive = np.cov(T, y)[0, 1] / T.var(ddof=1)
-    shift = abs(naive - model.effect_) / model.stderr_
-    assert f"shift the estimate by {shift:.0f} standard errors" in text
+    # The gap is that of the coefficient of a linear regression.
+    linear = LinearRegression().fit(np.column_stack([data.treatment, data.X]), data.y).coef_[0]
+    gap = abs(linear - model.effect_) / model.stderr_
+    assert f"the estimate differs by {gap:.1f} standard errors" in text
+    # The summary says it again, and so does the verdict.
+    assert only(caught(model.summary)) == text
+    assert "the interval may be too short" in model.verdict_
 
 
-def test_few_rows_with_labels():
+@pytest.mark.parametrize("score", ["partially_linear", "interactive", "logistic"])
+def test_few_rows_are_enough_for_linear_confounding(score):
+    """However strong it is."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 3))
     t = 2 * X[:, 0] + rng.standard_normal(400)
-    y = (2 * X[:, 0] + rng.logistic(size=400) > 0).astype(float)
-    model = DDML("ridge", score="logistic", random_state=0)
-    assert "only 400 rows" in only(caught(lambda: model.fit(X, y, treatment=t)))
+    index = 2 * X[:, 0] + rng.logistic(size=400)
+    if score == "interactive":
+        t = (t > 0).astype(float)
+    y = (index > 0).astype(float) if score == "logistic" else index
+    model = DDML("smooth", score=score, random_state=0)
+    said = caught(lambda: model.fit(X, y, treatment=t))
+    assert [text for text in said if "rows" in text and "overlap" not in text] == []
+    assert "too short" not in model.verdict_
+    assert caught(model.summary) == []
 
 
-@pytest.mark.parametrize(("n", "shift", "warns"), [(2999, 6, 1), (3000, 6, 0), (100, 4, 0)])
-def test_rule_for_few_rows(n, shift, warns):
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        warn_of_few_rows(n, shift)
-    assert len(found) == warns
+def test_prognostic_curves_without_confounding_give_no_warning():
+    """Linear nuisances are then far less precise, but not biased."""
+    said = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, t = rng.standard_normal((300, 5)), rng.standard_normal(300)
+        y = 4 * X[:, 0] * X[:, 1] + t + rng.standard_normal(300)
+        said += len(caught(lambda: DDML("sparse", random_state=0).fit(X, y, treatment=t)))  # noqa: B023
+    assert said <= 1
+
+
+@pytest.mark.parametrize(
+    ("n", "size", "z", "warns"),
+    [(2999, 2, 3, True), (3000, 2, 3, False), (300, 1, 3, False), (300, 2, 1, False)],
+)
+def test_rule_for_few_rows(n, size, z, warns):
+    assert bool(few_rows(n, LinearGap(size, z))) == warns
+
+
+def test_linear_gap_is_in_standard_errors():
+    """Against the bootstrap of both estimates."""
+    rng = np.random.default_rng(0)
+    X, T = rng.standard_normal((2000, 2)), rng.standard_normal(2000)
+    y = T + 2 * X[:, 0] * X[:, 1] + rng.standard_normal(2000)
+    v = T - 0.1 * X[:, 0] * X[:, 1]  # an estimate with nuisances of its own
+    score = PartiallyLinear()
+    own = score.of_residuals(v, y - 2 * X[:, 0] * X[:, 1])
+    linear = linear_moments(score, X, T, y)
+    gap = linear_gap(linear, own.theta, own.stderr, own.influence)
+    away = []
+    for _ in range(300):
+        rows = rng.integers(0, 2000, 2000)
+        again = score.of_residuals(v[rows], (y - 2 * X[:, 0] * X[:, 1])[rows]).theta
+        away.append(linear_moments(score, X[rows], T[rows], y[rows]).theta - again)
+    difference = abs(linear.theta - own.theta)
+    assert gap.size == pytest.approx(difference / own.stderr)
+    assert gap.z == pytest.approx(difference / np.std(away), rel=0.15)
 
 
 def test_weak_overlap():

@@ -21,7 +21,7 @@ def effect(
     ] = "auto",
     target: Annotated[str, typer.Option(help="ate or att.")] = "ate",
     nuisance: Annotated[
-        str, typer.Option(help="stacked, mlp, rf, boosting, gp, smooth or ridge.")
+        str, typer.Option(help="stacked, mlp, rf, boosting, gp, sparse, smooth or ridge.")
     ] = "stacked",
     drop: options.Drop = None,
     id_: options.Id = None,
@@ -39,6 +39,7 @@ def effect(
     """Estimate the effect of one column of a file on another, given the covariates."""
     from ddml_fs.cli.opening import code_for, command_line, open_file
     from ddml_fs.cli.printing import Printer, check_paths, write_table
+    from ddml_fs.estimate import summary_table
     from ddml_fs.prepare import encoded, read_treatment
 
     check_paths(output, report)
@@ -62,7 +63,7 @@ def effect(
     model = DDML(nuisance, **settings, n_jobs=n_jobs, verbose=out.verbose)
     with out.working(n_jobs):
         model.fit(encoded(X), data.y.astype(float), treatment=t)
-    summary = model.summary()
+    summary = summary_table(model)
     out.table(summary, index="estimand")
     out.say(model.verdict_)
     diagnostics = model.diagnostics()

@@ -104,7 +104,7 @@ def logistic_fit(A, Y, penalty):
         response = w * index + Y - p
         centre, level = (w @ A) / w.sum(), response.sum() / w.sum()
         new = Gram(A - centre, penalty, w).coefficients(response - w * level)
-        step = np.abs(new - beta).max()
+        step = np.abs(new - beta).max(initial=0.0)
         beta, intercept = new, level - centre @ new
         if step < TOLERANCE:
             break

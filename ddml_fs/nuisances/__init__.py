@@ -12,6 +12,7 @@ from ddml_fs.nuisances.closed_form import Ridge, Smooth
 from ddml_fs.nuisances.estimators import Boosting, Estimators
 from ddml_fs.nuisances.gaussian_process import GaussianProcess
 from ddml_fs.nuisances.network import Forest, Network, OnLatents, shrunken_network
+from ddml_fs.nuisances.sparse import Sparse
 from ddml_fs.nuisances.stacked import Stacked
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "OnLatents",
     "Ridge",
     "Smooth",
+    "Sparse",
     "Stacked",
     "resolve_nuisance",
     "shrunken_network",
@@ -38,6 +40,7 @@ NAMES: dict[str, Callable[[], Nuisance]] = {
     "gp": GaussianProcess,
     "smooth": Smooth,
     "ridge": Ridge,
+    "sparse": Sparse,
     "additive": Additive,
     "shrunken": shrunken_network,
     "shrunken_rf": lambda: Forest(network=shrunken_network()),

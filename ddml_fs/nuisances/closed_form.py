@@ -29,10 +29,31 @@ def logistic_predict(A, y, B, shrinkage):
     return expit(intercept + B @ beta)
 
 
-class ClosedForm(Nuisance):
-    """Models in closed form on the columns, fitted for one problem after another."""
+class PerProblem(Nuisance):
+    """Models on the columns that are fitted for one problem after another."""
 
-    unit: ClassVar[str] = "closed-form regressions"  # of the progress
+    unit: ClassVar[str] = "regressions"  # of the progress
+
+    def values_of(self, plan, i, arms):
+        """Held-out predictions (2 or 4, n_hold) of problem i."""
+        raise NotImplementedError
+
+    def predict(self, plan, *, arms=False, resources=None):
+        """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
+        resources = resources or Resources()
+        predictions = Predictions.empty(plan, arms)
+        resources.progress.start(plan.n_problems, self.unit)
+        with limit_threads(effective_n_jobs(resources.n_jobs)):
+            for i in range(plan.n_problems):
+                predictions.put(plan, i, self.values_of(plan, i, arms))
+                resources.progress.advance()
+        return predictions
+
+
+class ClosedForm(PerProblem):
+    """Models in closed form, one per function and arm."""
+
+    unit = "closed-form regressions"
 
     def __init__(self, *, shrinkage):
         self.shrinkage = shrinkage
@@ -62,17 +83,6 @@ class ClosedForm(Nuisance):
             return m, predict(y, plan.binary_Y[c])
         mu = [self.regress(A[t == a], y[t == a], B, seed) for a in (0, 1)]
         return m, average(m, mu), *mu
-
-    def predict(self, plan, *, arms=False, resources=None):
-        """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
-        resources = resources or Resources()
-        predictions = Predictions.empty(plan, arms)
-        resources.progress.start(plan.n_problems, self.unit)
-        with limit_threads(effective_n_jobs(resources.n_jobs)):
-            for i in range(plan.n_problems):
-                predictions.put(plan, i, self.values_of(plan, i, arms))
-                resources.progress.advance()
-        return predictions
 
 
 class Ridge(ClosedForm):

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from ddml_fs.estimate import summary_table
 from ddml_fs.plotting.reading import effect_label
 from ddml_fs.report.figures import pictures
 from ddml_fs.report.tables import (
@@ -182,7 +183,7 @@ def findings_of(audit: Any, effect: Any) -> list:
     if audit is not None:
         out.append(("Forecast for a new domain", table_of(audit.forecast_, index="features")))
     if effect is not None:
-        out.append(("Effect", table_of(effect.summary(), index="estimand")))
+        out.append(("Effect", table_of(summary_table(effect), index="estimand")))
         out.append(("Diagnostics", table_of(readable(effect.diagnostics()), index="figure")))
         losses = effect.nuisance_losses_
         out.append(("Held-out losses of the nuisance models", table_of(losses, index="model")))

@@ -1,0 +1,101 @@
+"""How often 95 % intervals contain the true effect: ``python -m benchmarks.coverage``.
+
+Every method gets the same draws. The truth is known, so that bias and standard errors can be
+judged one by one: an interval fails because the estimate is biased, or because its standard error
+is smaller than the spread of the estimates.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+from scipy.stats import binomtest
+
+from benchmarks.coverage.grid import grid, quick_grid
+from benchmarks.coverage.runs import run_all
+from experiments.writing import Writer
+
+RESULTS = Path(__file__).parents[1] / "results"
+NOTES = """\
+Coverage of 95 % intervals, with a binomial 95 % interval of the coverage itself. "bias" is the mean
+error of the estimates, "sd" their standard deviation, "mean stderr" the mean of the reported
+standard errors: a bias that is not small next to "sd", or a "mean stderr" below "sd", is the reason
+of intervals that do not hold. "warned" is the share of fits that gave a `DDMLWarning`. "true
+nuisances" is the score with the true nuisance functions. The effect is 1 (1.25 on average if
+it varies), in the paper's generator 5."""
+
+
+def summarise(runs):
+    """One line per setting, number of rows and method.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        From :func:`~benchmarks.coverage.runs.run_all`.
+
+    Returns
+    -------
+    table : DataFrame
+    """
+
+    def line(part):
+        held = (part["low"] <= part["truth"]) & (part["truth"] <= part["high"])
+        error = part["effect"] - part["truth"]
+        interval = binomtest(int(held.sum()), len(part)).proportion_ci(0.95, "exact")
+        return pd.Series(
+            {
+                "replications": len(part),
+                "coverage": held.mean(),
+                "from": interval.low,
+                "to": interval.high,
+                "bias": error.mean(),
+                "sd": error.std(ddof=1),
+                "mean stderr": part["stderr"].mean(),
+                "warned": part["warned"].mean(),
+                "seconds": part["seconds"].mean(),
+            }
+        )
+
+    keys = ["setting", "rows", "method"]
+    columns = runs.columns.difference(keys, sort=False)
+    table = runs.groupby(keys, sort=False)[list(columns)].apply(line)
+    return table.astype({"replications": int})
+
+
+def main(
+    replications: Annotated[
+        int, typer.Option(help="Of settings up to 500 rows; fewer with more rows.", min=1)
+    ] = 500,
+    n_jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
+    rows: Annotated[list[int] | None, typer.Option(help="Numbers of rows; by default all.")] = None,
+    only: Annotated[str, typer.Option(help="Settings whose names contain this text.")] = "",
+    method: Annotated[list[str] | None, typer.Option(help="Methods; by default all.")] = None,
+    quick: Annotated[bool, typer.Option(help="Four small settings in about two minutes.")] = False,
+    only_read: Annotated[bool, typer.Option(help="The table of what is finished.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder of the table.")] = None,
+):
+    """How often 95 % intervals contain the true effect, beside DoubleML with boosting."""
+    settings = [
+        setting
+        for setting in (quick_grid() if quick else grid())
+        if only in setting.name and (not rows or setting.n_samples in rows)
+    ]
+    if not settings:
+        raise typer.BadParameter(f"no setting has {only!r} in its name and {rows} rows.")
+    # Threads that libraries start in the workers would take each other's cores.
+    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
+    runs = run_all(settings, 3 if quick else replications, n_jobs, only_read, method)
+    if runs.empty:
+        raise typer.BadParameter("nothing is finished yet; leave out --only-read.")
+    arguments = " ".join(f"'{a}'" if " " in a else a for a in sys.argv[1:])
+    command = f"python -m benchmarks.coverage {arguments}".strip()
+    folder = out or (Path("results_quick") if quick else RESULTS)
+    write = Writer(folder, command)
+    write("coverage", "Coverage of 95 % intervals", summarise(runs), NOTES, digits=3)
+
+
+if __name__ == "__main__":
+    typer.run(main)

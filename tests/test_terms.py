@@ -1,0 +1,146 @@
+"""Sparse regressions on curves and products of columns, against slow twins."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+
+from ddml_fs import DDML
+from ddml_fs.engine.terms import (
+    MOST_TERMS,
+    Dictionary,
+    SparseTerms,
+    forward_selection,
+    strongest_columns,
+)
+from ddml_fs.scores import PartiallyLinear
+
+
+def slow_forward_selection(F, y, base, n_terms):
+    """Refit by least squares with every term that is not in the model, in every step."""
+
+    def rss(columns):
+        Z = np.column_stack([base, F[:, columns]])
+        return ((y - LinearRegression(fit_intercept=False).fit(Z, y).predict(Z)) ** 2).sum()
+
+    n, chosen = len(y), []
+    criteria = [n * np.log(rss([]))]
+    for k in range(1, MOST_TERMS + 1):
+        chosen.append(min(set(range(F.shape[1])) - set(chosen), key=lambda j: rss([*chosen, j])))
+        criteria.append(n * np.log(rss(chosen)) + k * (np.log(n) + np.log(n_terms)))
+        if k >= np.argmin(criteria) + 3:
+            break
+    return chosen[: int(np.argmin(criteria))]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_forward_selection_is_that_of_refits(seed):
+    rng = np.random.default_rng(seed)
+    F = rng.standard_normal((80, 25)) @ (np.eye(25) + 0.2 * rng.standard_normal((25, 25)))
+    base = np.column_stack([np.ones(80), rng.standard_normal(80)])
+    y = F[:, :4] @ [1.0, -0.8, 0.5, 0.3] + base[:, 1] + rng.standard_normal(80)
+    found = forward_selection(F, y, base, 25)
+    assert found == slow_forward_selection(F, y, base, 25)
+    assert 2 <= len(found) <= 8
+
+
+def test_noise_is_rarely_chosen():
+    rng = np.random.default_rng(0)
+    sizes = []
+    for _ in range(40):
+        A, y = rng.standard_normal((200, 20)), rng.standard_normal(200)
+        sizes.append(len(SparseTerms(A, y, binary=False).chosen))
+    assert np.mean(sizes) < 0.5
+
+
+def test_copies_and_constants_do_no_harm():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(150)
+    F = np.column_stack([x, 2 * x, np.zeros(150), x + 1e-7 * rng.standard_normal(150)])
+    base = np.ones((150, 1))
+    assert len(forward_selection(F, x + 0.1 * rng.standard_normal(150), base, 4)) == 1
+    assert forward_selection(F, np.zeros(150), base, 4) == []
+    assert forward_selection(F[:, :0], x, base, 1) == []
+    binary = (rng.random((150, 3)) < 0.2).astype(float)
+    values = SparseTerms(binary, binary[:, 0] + 0.1 * x, binary=False).predict(binary)
+    assert np.abs(values - binary[:, 0]).mean() < 0.05
+
+
+def test_models_are_scikit_learns_on_the_chosen_terms():
+    rng = np.random.default_rng(1)
+    A, B = rng.standard_normal((2, 300, 6))
+    index = 1.5 * A[:, 0] * A[:, 1] + np.maximum(A[:, 2], 0)
+    y, label = index + rng.standard_normal(300), (index + rng.logistic(size=300) > 0).astype(float)
+    for target, binary in ((y, False), (label, True)):
+        model = SparseTerms(A, target, binary)
+        assert len(model.chosen) > 0
+        F, G = (
+            (model.dictionary(Z)[:, model.chosen] - model.centre[model.chosen])
+            / model.scale[model.chosen]
+            for Z in (A, B)
+        )
+        if binary:
+            twin = LogisticRegression(C=1.0, tol=1e-10).fit(F, target).predict_proba(G)[:, 1]
+        else:
+            twin = Ridge(alpha=1.0).fit(F, target).predict(G)
+        np.testing.assert_allclose(model.predict(B), twin, atol=1e-4)
+
+
+def test_arms_share_terms_and_may_differ():
+    rng = np.random.default_rng(2)
+    A, B = rng.standard_normal((2, 400, 8))
+    t = (rng.random(400) < 0.4).astype(float)
+
+    def surface(X, t):
+        return 2 * X[:, 0] * X[:, 1] + t * (1 + np.maximum(X[:, 2], 0))
+
+    model = SparseTerms(A, surface(A, t) + 0.5 * rng.standard_normal(400), False, t)
+    for a in (0, 1):
+        left = model.predict(B, a) - surface(B, a)
+        assert left.std() < 0.25
+    n_used = model.dictionary(A).shape[1]
+    assert any(j >= n_used for j in model.chosen)  # a product with the treatment
+    assert any(j < n_used for j in model.chosen)
+
+
+def test_many_columns_are_screened():
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((500, 150))
+    y = A[:, 100] * A[:, 120] + A[:, 7] + rng.standard_normal(500)
+    used = strongest_columns(A, y, 60)
+    assert {7, 100, 120} <= set(used)
+    assert len(used) == 60
+    dictionary = Dictionary(A, y)
+    assert dictionary(A[:5]).shape == (5, 8 * 60 + 60 * 59 // 2)
+    assert dictionary.n_terms == 8 * 150 + 150 * 149 // 2
+    model = SparseTerms(A, y, False)
+    assert np.corrcoef(model.predict(A), A[:, 100] * A[:, 120] + A[:, 7])[0, 1] > 0.9
+
+
+def test_products_that_confound_are_found_with_300_rows():
+    """In standard errors, from the estimate with the true nuisances: what nuisances add."""
+    away = {"sparse": [], "smooth": []}
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((300, 20))
+        m = X[:, 0] * X[:, 1] + (X[:, 2] > 0)
+        f = 2 * X[:, 0] * X[:, 1] + 2 * (X[:, 2] > 0)
+        t = m + rng.standard_normal(300)
+        y = t + f + rng.standard_normal(300)
+        truth = PartiallyLinear().of_residuals(t - m, y - m - f)
+        for name, found in away.items():
+            model = DDML(name, random_state=0).fit(X, y, treatment=t)
+            found.append((model.effect_ - truth.theta) / truth.stderr)
+    rms = {name: np.sqrt(np.mean(np.square(z))) for name, z in away.items()}
+    assert rms["sparse"] < 1.2 < 4 < rms["smooth"]
+
+
+def test_labels_are_predicted_as_probabilities():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 5))
+    t = (rng.random(400) < 0.5).astype(float)
+    y = (X[:, 0] + t + rng.logistic(size=400) > 0).astype(float)
+    model = DDML("sparse", random_state=0).fit(X, y, treatment=t)
+    assert model.nuisances_.to_numpy().min() > 0
+    assert model.nuisances_.to_numpy().max() < 1
+    logistic = DDML("sparse", score="logistic", random_state=0).fit(X, y, treatment=t)
+    assert abs(logistic.effect_ - 1) < 3 * logistic.stderr_
