@@ -26,7 +26,8 @@ class FittedEffect(HTMLRepr):
     repeats_: pd.DataFrame
     _df_: float
     _clusters_: np.ndarray | None
-    _nearest_split_: int
+    _weight_: np.ndarray
+    _signal_: np.ndarray | None
     _elements_: Any
 
     def conf_int(self, level: float = 0.95) -> tuple[float, float]:

@@ -44,6 +44,13 @@ class GaussianProcess(Nuisance):
         """Raise unless the limit is a number of rows."""
         check_integer(self.max_rows, "max_rows", 2)
 
+    def check_weights(self):
+        """Raise: the Gaussian process has no weights."""
+        raise ValueError(
+            "sample_weight is not for Gaussian processes, got nuisance='gp'; use another nuisance, "
+            "such as 'smooth' or 'stacked'."
+        )
+
     def predict(self, plan, *, arms=False, resources=None):
         """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
         resources = resources or Resources()
