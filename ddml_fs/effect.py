@@ -179,8 +179,8 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             not split them, and errors allow for the dependence. With two ways of clustering, the
             folds keep the first together.
         sample_weight : array of shape (n_samples,), optional
-            Weights of the rows, such as the inverse probabilities with which they were sampled. Only
-            their ratios matter. A row with weight 0 is predicted, but has no influence.
+            Weights of the rows, such as the inverse probabilities with which they were sampled.
+            Only their ratios matter. A row with weight 0 is predicted, but has no influence.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         T, binary = check_treatment(values, len(X), weight)
         clusters = None
         if cluster is not None:
-            clusters = check_clusters(cluster, len(X), self.n_folds, weight)
+            clusters = check_clusters(cluster, len(X), weight, self.n_folds, "n_folds=")
         score = resolve_score(self.score, binary, self.target, self.clip)
         nuisance = resolve_nuisance(self.nuisance)
         nuisance.check(score)
@@ -322,11 +322,12 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         Returns
         -------
         diagnostics : Series
-            ``n_samples``, the number of rows with weight; ``unexplained_share``, the share of the treatment's variance that the
-            covariates do not explain; for a binary treatment, the range of the propensities and
-            the share of them that is clipped; ``abs_corr_v_u``, the correlation of the residuals;
-            held-out losses of the nuisances and of a constant; and ``inputs_kept``, the mean number
-            of covariates that networks use. ``nuisance_losses_`` has the losses of all candidates.
+            ``n_samples``, the number of rows with weight; ``unexplained_share``, the share of the
+            treatment's variance that the covariates do not explain; for a binary treatment, the
+            range of the propensities and the share of them that is clipped; ``abs_corr_v_u``, the
+            correlation of the residuals; held-out losses of the nuisances and of a constant; and
+            ``inputs_kept``, the mean number of covariates that networks use. ``nuisance_losses_``
+            has the losses of all candidates.
         """
         check_is_fitted(self)
         rows = diagnostics.overview(self, self._binary_, self._clip_, self._weight_)

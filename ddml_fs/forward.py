@@ -12,6 +12,7 @@ import numpy as np
 
 from ddml_fs.domains import heterogeneity, quantile_of_chance
 from ddml_fs.progress import Progress
+from ddml_fs.weights import weighted_mean
 
 RIDGE = 0.03  # share of a column's variance; larger if there are many columns for the rows
 RIDGE_BY_WIDTH = 4.0
@@ -29,7 +30,7 @@ class Products:
     ----------
     S : array of shape (parts, P + C, P + C)
     n : array of shape (parts,)
-        Rows.
+        Rows, or the sums of their weights.
     own : int array of shape (P,)
         The feature that a column belongs to, in increasing order.
     bent : bool array of shape (P,)
@@ -52,7 +53,7 @@ class Products:
         return replace(self, S=np.delete(self.S, part, 0), n=np.delete(self.n, part))
 
 
-def products(Z, outcomes, part, own, bent, n_features, *, label, domains):
+def products(Z, outcomes, part, own, bent, n_features, *, label, domains, weight=None):
     """Sums of squares and products of blocks of columns and of the outcomes.
 
     Parameters
@@ -71,6 +72,8 @@ def products(Z, outcomes, part, own, bent, n_features, *, label, domains):
         all domains. A domain with only one class has weight 0.
     domains : bool
         Whether parts are domains. Each domain then has its own intercept.
+    weight : array of shape (N,), optional
+        Weights of the rows, with mean 1.
 
     Returns
     -------
@@ -82,20 +85,22 @@ def products(Z, outcomes, part, own, bent, n_features, *, label, domains):
     variation within domains are dropped.
     """
     group = part if domains else np.zeros(len(part), dtype=int)
-    weight = np.ones(len(Z))
+    weight = np.ones(len(Z)) if weight is None else weight
+    variance = np.ones(len(Z))  # of the label in the domain of a row, as a root
     Z, e = np.array(Z, dtype=np.float64), np.array(outcomes, dtype=np.float64)
     scale = np.maximum(np.abs(Z).max(0), TINY)
     Z /= scale
     for d in np.unique(group):
         rows = group == d
-        Z[rows] -= Z[rows].mean(0)
-        e[rows] -= e[rows].mean(0)
+        Z[rows] -= weighted_mean(Z[rows], weight[rows])
+        e[rows] -= weighted_mean(e[rows], weight[rows])
         if label:
-            weight[rows] = np.sqrt((e[rows] ** 2).mean())  # over all classes
-    mean = np.sqrt((weight**2).mean()) or 1.0
-    weight /= mean
-    Z *= weight[:, None]
-    e = np.divide(e, weight[:, None], out=np.zeros_like(e), where=weight[:, None] > TINY)
+            variance[rows] = np.sqrt(weighted_mean(e[rows] ** 2, weight[rows]).mean())
+    variance /= np.sqrt(weighted_mean(variance**2, weight)) or 1.0
+    # Rows are multiplied by the roots of their weights, so that all sums are weighted.
+    Z *= (variance * np.sqrt(weight))[:, None]
+    e = np.divide(e, variance[:, None], out=np.zeros_like(e), where=variance[:, None] > TINY)
+    e *= np.sqrt(weight)[:, None]
     e /= np.maximum(np.sqrt((e**2).mean(0)), TINY)
     features, columns, curved = [], [], []
     for f in range(n_features):
@@ -106,7 +111,7 @@ def products(Z, outcomes, part, own, bent, n_features, *, label, domains):
         curved += list(bent[at[kept]])
     table = np.hstack([*columns, e])
     S = np.stack([table[part == d].T @ table[part == d] for d in np.unique(part)])
-    n = np.bincount(part)[np.unique(part)]
+    n = np.bincount(part, weight)[np.unique(part)]
     return Products(S, n, np.array(features), np.array(curved), n_features, domains)
 
 

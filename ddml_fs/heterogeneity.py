@@ -57,8 +57,9 @@ def group_means(signal, groups, level, clusters=None, weight=None):
     Returns
     -------
     table : DataFrame
-        One row per group: ``rows`` with weight, ``effect``, ``stderr``, ``pvalue``, ``low``, ``high`` and
-        ``joint_low``, ``joint_high``, which hold for all groups at once (groups are independent).
+        One row per group: ``rows`` with weight, ``effect``, ``stderr``, ``pvalue``, ``low``,
+        ``high`` and ``joint_low``, ``joint_high``, which hold for all groups at once (groups are
+        independent).
     """
     rows = {}
     weight = np.ones(len(signal)) if weight is None else weight

@@ -80,6 +80,7 @@ class Ranker:
             features.n_features,
             label=target.classes is not None,
             domains=several,
+            weight=self.result.weight,
         )
 
     def order(self, left_out=None, progress=None):

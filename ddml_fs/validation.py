@@ -77,7 +77,7 @@ def check_column(treatment, X, names):
     return None
 
 
-def check_clusters(cluster, n_samples, n_folds, weight, ways=2):
+def check_clusters(cluster, n_samples, weight, fewest, named="", ways=2):
     """Clusters as an int array of shape (n_samples, 1) or (n_samples, 2).
 
     Clusters whose rows all have weight 0 do not count; their rows have the number 0.
@@ -85,8 +85,10 @@ def check_clusters(cluster, n_samples, n_folds, weight, ways=2):
     Parameters
     ----------
     cluster : array of shape (n_samples,) or (n_samples, k)
-    n_samples, n_folds : int
+    n_samples : int
     weight : array of shape (n_samples,)
+    fewest : int
+        Smallest number of clusters; ``named`` says in errors where it comes from.
     ways : int
         Largest number of ways of clustering, k.
     """
@@ -104,8 +106,8 @@ def check_clusters(cluster, n_samples, n_folds, weight, ways=2):
         known = pd.Index(table.loc[weight > 0, j].unique())
         codes[:, j] = np.maximum(known.get_indexer(table[j]), 0)
     least = codes.max(0).min() + 1
-    if least < n_folds:
-        raise ValueError(f"cluster must have at least n_folds={n_folds} clusters, got {least}.")
+    if least < fewest:
+        raise ValueError(f"cluster must have at least {named}{fewest} clusters, got {least}.")
     return codes
 
 

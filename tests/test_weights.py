@@ -203,7 +203,7 @@ def test_integer_weights_with_arms(table, target):
 
 
 def test_integer_weights_of_single_parts(table):
-    """The smooth ridge regression, stacking weights, and a whole fit with models of scikit-learn."""
+    """The smooth ridge regression, stacking weights, and a whole fit with a linear regression."""
     X, _, T, y, weight = table
     source = np.repeat(np.arange(300), weight)
     ours = SmoothRidge(X, y, 0, weight.astype(float)).predict(X)
