@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils import _safe_indexing
 
 from ddml_fs.encoding import read_domains
@@ -42,6 +43,15 @@ class RowInfo:
             return values
         return _safe_indexing(values, np.flatnonzero(self.used))
 
+    def labels(self, y: Any) -> Any:
+        """The labels of the rows that are used; raises if these, unlike all rows, have one class."""
+        own = self.of(y)
+        if own is not y and len(pd.unique(np.ravel(own))) == 1 < len(pd.unique(np.ravel(y))):
+            raise ValueError(
+                "y must have at least 2 classes in source rows with weight, got only one class."
+            )
+        return own
+
 
 def read_rows(n_samples, sample_domain=None, sample_weight=None, cluster=None):
     """Read domains, weights and clusters. Those of target domains do not matter.
@@ -68,10 +78,6 @@ def read_rows(n_samples, sample_domain=None, sample_weight=None, cluster=None):
         cluster = _sources(cluster, "cluster", source)
         codes = check_clusters(cluster, source.sum(), weight, FEWEST_CLUSTERS, ways=1)
         cluster = codes[own, 0]
-        if cluster.max() < len(np.unique(domain[own])):
-            raise ValueError(
-                f"cluster must have more clusters than there are domains, got {cluster.max() + 1}."
-            )
     used = source.copy()
     used[source] = own
     kept, domain = np.unique(domain[own], return_inverse=True)

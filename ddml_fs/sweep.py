@@ -161,6 +161,11 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
     weight = given.weight
     if not features.n_features:
         raise ValueError("X must have a column that varies, got only constant columns.")
+    if given.error_df < 1:
+        raise ValueError(
+            "cluster must have more clusters than there are domains, got "
+            f"{given.cluster.max() + 1} clusters and {domain.max() + 1} domains."
+        )
     outcomes = np.column_stack(target.outcomes)
     hinges, column = bent_columns(features)
     # With few rows, curves of all columns would fit noise.

@@ -34,7 +34,7 @@ def check_weights(sample_weight, n_samples):
     if (weight < 0).any():
         raise ValueError(f"sample_weight must not be negative, got {weight.min():g}.")
     if not weight.any():
-        raise ValueError("sample_weight must have a positive value, got 0 in every row.")
+        raise ValueError("sample_weight must have a positive value, got zero in every row.")
     weight = weight / weight.max()  # so that neither large nor small weights overflow
     return weight / weight[weight > 0].mean()
 
