@@ -44,7 +44,7 @@ class RowInfo:
         return _safe_indexing(values, np.flatnonzero(self.used))
 
     def labels(self, y: Any) -> Any:
-        """The labels of the rows that are used; raises if these, unlike all rows, have one class."""
+        """The labels of the rows that are used; raises if only these have a single class."""
         own = self.of(y)
         if own is not y and len(pd.unique(np.ravel(own))) == 1 < len(pd.unique(np.ravel(y))):
             raise ValueError(
