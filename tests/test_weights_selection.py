@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import sklearn
 import statsmodels.api as sm
+from scipy import stats
 from scipy.special import expit, logit
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import r2_score, roc_auc_score
@@ -329,6 +330,37 @@ def test_weights_and_clusters_travel_through_pipelines(rows):
     search = GridSearchCV(pipeline, grid, cv=2).fit(X, label, **known)
     best = search.best_estimator_[0].effects_.drop(columns="selected")
     pd.testing.assert_frame_equal(best, alone.effects_.drop(columns="selected"))
+
+
+# --- The curve of a number ---
+
+
+@pytest.mark.parametrize("label", [False, True])
+def test_dose_curve_knows_weights_and_clusters(rows, label):
+    """The same curve as with repeated rows, and the band of clusters of copies."""
+    plots = pytest.importorskip("ddml_fs.plotting")
+    X, y, labels, weight, _ = rows
+    X, y = pd.DataFrame(X, columns=list("abcde")), labels if label else y
+    fitted = selector(nuisance="ridge").fit(X, y)
+    draw = plots.DoseDisplay.from_estimator
+    known = {"sample_weight": weight, "cluster": np.arange(400)}
+    ours = draw(fitted, "a", X, y, **known).table
+    plain = draw(fitted, "a", X, y).table
+    assert (ours["effect"].iloc[0] - plain["effect"].iloc[0]) != 0
+    single = draw(fitted, "a", X, y, sample_weight=weight).table
+    np.testing.assert_allclose(single["effect"], ours["effect"])
+    # One cluster per row: G / (G − 1), and Student's t.
+    ratio = (ours["high"] - ours["effect"]) / (single["high"] - single["effect"])
+    expected = np.sqrt(400 / 399) * stats.t.ppf(0.975, 399) / stats.norm.ppf(0.975)
+    np.testing.assert_allclose(ratio[ratio.notna()], expected, rtol=1e-6)
+    double = draw(fitted, "a", X, y, cluster=np.arange(400)).table
+    twice = pd.concat([X, X]), np.r_[y, y]
+    copies = draw(fitted, "a", *twice, cluster=np.r_[np.arange(400), np.arange(400)]).table
+    np.testing.assert_allclose(copies, double, rtol=1e-3, atol=1e-2)
+    wide, narrow = (
+        (table["high"] - table["low"]).mean() for table in (copies, draw(fitted, "a", *twice).table)
+    )
+    assert wide > 1.2 * narrow
 
 
 # --- Wrong arguments ---
