@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 
 from ddml_fs import CausalFeatureSelector
@@ -386,6 +386,6 @@ def test_bad_arguments(rows, given, words):
 
 
 def test_nuisances_that_take_no_weights(rows):
-    X, _, label, weight, _ = rows
-    with pytest.raises(ValueError, match="not for Gaussian processes"):
-        selector(nuisance="gp").fit(X, label, sample_weight=weight)
+    X, y, _, weight, _ = rows
+    with pytest.raises(ValueError, match="takes sample_weight, got KNeighborsRegressor"):
+        selector(nuisance=KNeighborsRegressor()).fit(X, y, sample_weight=weight)

@@ -76,7 +76,7 @@ class Stacked(Nuisance):
     ----------
     candidates : list of nuisances, optional
         Names or :class:`Nuisance` objects. By default: networks, smooth closed forms, boosting and,
-        up to 2000 rows without sample weights, a Gaussian process.
+        up to 2000 rows, a Gaussian process.
 
     Examples
     --------
@@ -93,14 +93,14 @@ class Stacked(Nuisance):
     def __init__(self, candidates=None):
         self.candidates = candidates
 
-    def resolved(self, n_samples=None, weighted=False):
-        """The candidates by name; the default depends on the rows, and if they have weights."""
+    def resolved(self, n_samples=None):
+        """The candidates by name; the default depends on the number of rows."""
         from ddml_fs.nuisances import resolve_nuisance
 
         candidates = self.candidates
         if candidates is None:
             candidates = ["mlp", "smooth", "boosting"]
-            if (n_samples is None or n_samples <= SMALL) and not weighted:
+            if n_samples is None or n_samples <= SMALL:
                 candidates.append("gp")
         found: dict = {}
         for candidate in candidates:
@@ -126,7 +126,7 @@ class Stacked(Nuisance):
 
     def check_weights(self):
         """Raise if a candidate cannot use sample weights."""
-        for nuisance in self.resolved(weighted=True).values():
+        for nuisance in self.resolved().values():
             nuisance.check_weights()
 
     def predict(self, plan, *, arms=False, resources=None):
@@ -134,7 +134,7 @@ class Stacked(Nuisance):
         resources = resources or Resources()
         parts = {
             name: nuisance.predict(plan, arms=arms, resources=resources)
-            for name, nuisance in self.resolved(len(plan.X), plan.weighted).items()
+            for name, nuisance in self.resolved(len(plan.X)).items()
         }
         return stack(plan, parts)
 
