@@ -23,7 +23,7 @@ from ddml_fs.engine.smooth_ridge import SmoothRidge
 from ddml_fs.engine.stack import Stack
 from ddml_fs.engine.train import FlatAdamW, training_step
 from ddml_fs.inference import stderr_of
-from ddml_fs.nuisances import Additive, Estimators, Network, Ridge, Stacked
+from ddml_fs.nuisances import Additive, Estimators, Forest, Network, Ridge, Stacked
 from ddml_fs.nuisances.held_out_loss import losses_of
 from ddml_fs.nuisances.stacked import log_loss_weights, squared_error_weights
 from ddml_fs.scores import Interactive, Logistic, PartiallyLinear
@@ -58,7 +58,7 @@ NUISANCES = {
     "stacked": Stacked(["smooth", "ridge"]),
     "models": MODELS[1],
     "mlp": Network(epochs=3),
-    "rf": "rf",
+    "rf": Forest(network=Network(epochs=3)),
 }
 
 
