@@ -7,20 +7,21 @@ import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_expit, logit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.model_selection import GroupKFold, StratifiedKFold
-from sklearn.utils import _safe_indexing
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ddml_fs.cautions import warn_of_domains
 from ddml_fs.display import HTMLRepr, classifier_html
 from ddml_fs.domains import across_domains
-from ddml_fs.encoding import number_of_folds, read_domains, read_target, splits_of_domains
+from ddml_fs.encoding import number_of_folds, read_target, splits_of_domains
 from ddml_fs.features import Encoding
 from ddml_fs.progress import progress_bar
+from ddml_fs.rows import read_rows
 from ddml_fs.selector import CausalFeatureSelector
 from ddml_fs.tables import column_names, read_new_table, read_table
 from ddml_fs.validation import check_number, check_option, forget_fit
+from ddml_fs.weights import varies, weighted_mean, weighted_var
 
 LOGGER = logging.getLogger(__name__)
 THRESHOLDS = ("calibrated", "share")
@@ -94,7 +95,7 @@ class EffectClassifier(HTMLRepr, ClassifierMixin, BaseEstimator):
     True
     """
 
-    __metadata_request__fit = {"sample_domain": True}  # noqa: RUF012
+    __metadata_request__fit = {"sample_domain": True, "cluster": True}  # noqa: RUF012
 
     def __init__(
         self,
@@ -115,7 +116,14 @@ class EffectClassifier(HTMLRepr, ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_domain: Any = None,
+        sample_weight: Any = None,
+        cluster: Any = None,
+    ) -> Self:
         """Choose the penalty, and fit the weights.
 
         Parameters
@@ -125,6 +133,10 @@ class EffectClassifier(HTMLRepr, ClassifierMixin, BaseEstimator):
             Labels.
         sample_domain : array of shape (n_samples,), optional
             The domain of each row; negative numbers mark targets, which are left out.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the rows. Only their ratios matter; rows with weight 0 are left out.
+        cluster : array of shape (n_samples,), optional
+            Clusters of rows that depend on one another, which folds do not split.
 
         Returns
         -------
@@ -135,10 +147,9 @@ class EffectClassifier(HTMLRepr, ClassifierMixin, BaseEstimator):
         wanted = self.selector
         if not isinstance(wanted, CausalFeatureSelector | None):
             raise ValueError(f"selector must be a CausalFeatureSelector or None, got {wanted!r}.")
-        source, domain, domains = read_domains(sample_domain, _num_samples(X))
-        whole = source.all() or y is None
-        rows = [a if whole else _safe_indexing(a, source) for a in (X, y)]
-        table, label = read_table(self, *rows)
+        rows = read_rows(_num_samples(X), sample_domain, sample_weight, cluster)
+        domain, weight = rows.domain, rows.weight
+        table, label = read_table(self, rows.of(X), rows.labels(y))
         check_classification_targets(label)
         target = read_target(label, "classification")
         self.classes_ = target.classes
@@ -148,20 +159,20 @@ class EffectClassifier(HTMLRepr, ClassifierMixin, BaseEstimator):
         used = numbers.min(0) < numbers.max(0)
         if wanted is not None:
             self.selector_ = clone(wanted).set_params(task="classification")
-            self.selector_.fit(X, y, sample_domain=sample_domain)
+            self.selector_.fit(X, y, sample_domain, sample_weight, cluster)
             used &= np.repeat(self.selector_.get_support(), encoding.width)
         else:
-            warn_of_domains(domain, domains, target)  # a selector does so itself
+            warn_of_domains(domain, rows.domains, target)  # a selector does so itself
 
-        self._spread_ = numbers.std(0)
-        numbers, part = numbers[:, used], parts_of(target, domain)
-        mean, unit = numbers.mean(0), units(numbers)
+        self._spread_ = np.sqrt(weighted_var(numbers, weight))
+        numbers, part = numbers[:, used], parts_of(target, domain, rows.cluster)
+        mean, unit = weighted_mean(numbers, weight), units(numbers, weight)
         A = (numbers - mean) / unit
         with progress_bar(self.verbose, "choosing the penalty") as progress:
             progress.start(len(target.outcomes) * len(PENALTIES), "penalties")
             found = []
             for y in target.outcomes:
-                found.append(fit_effects(A, y, domain, part, self.threshold, progress))
+                found.append(fit_effects(A, y, domain, part, weight, self.threshold, progress))
                 progress.reach(len(found) * len(PENALTIES))
         weights, level, self.penalty_, invariance = map(np.array, zip(*found, strict=True))
         self.coef_ = np.zeros((len(found), len(used)))
@@ -202,48 +213,53 @@ class EffectClassifier(HTMLRepr, ClassifierMixin, BaseEstimator):
         return softmax(log_expit(odds), axis=1)
 
 
-def units(X):
+def units(X, weight=1.0):
     """The unit of each column of X (N, D) in the penalty, (D,)."""
-    low, high, sd = X.min(0), X.max(0), X.std(0)
+    low, high, sd = X.min(0), X.max(0), np.sqrt(weighted_var(X, weight))
     two_valued = ((low == X) | (high == X)).all(0)
     return np.hypot(sd, np.sqrt(STEP) * np.where(two_valued, high - low, sd))
 
 
-def parts_of(target, domain):
+def parts_of(target, domain, cluster=None):
     """For each row the part with which it is held out, (N,): domains if possible, else folds."""
+    splitter = StratifiedKFold if cluster is None else StratifiedGroupKFold
     if splits_of_domains(target, domain):
         groups = GroupKFold(min(domain.max() + 1, MOST_PARTS))
         splits = groups.split(domain, groups=domain)
     else:
-        folds = StratifiedKFold(number_of_folds(FOLDS, target), shuffle=True, random_state=0)
-        splits = folds.split(domain, target.y)
+        n_folds = number_of_folds(FOLDS, target, cluster)
+        folds = splitter(n_folds, shuffle=True, random_state=0)
+        splits = folds.split(domain, target.y, cluster)
     part = np.empty(len(domain), int)
     for k, (_, rows) in enumerate(splits):
         part[rows] = k
     return part
 
 
-def fit_effects(A, y, domain, part, threshold, progress):
+def fit_effects(A, y, domain, part, weight, threshold, progress):
     """Weights (D,) and intercept of columns A (N, D), the chosen λ, and the invariance (D,)."""
-    penalty, score = choose_penalty(A, y, domain, part, progress)
-    *_, (weights, invariance) = effects_path(A, y, domain, PENALTIES[penalty <= PENALTIES])
-    slope, (level,) = line(score, y, np.zeros_like(domain))
+    penalty, score = choose_penalty(A, y, domain, part, weight, progress)
+    path = effects_path(A, y, domain, PENALTIES[penalty <= PENALTIES], weight)
+    *_, (weights, invariance) = path
+    slope, (level,) = line(score, y, np.zeros_like(domain), weight)
     if threshold == "share":
-        level = -slope * np.quantile(score, 1 - y.mean())
+        # NumPy interpolates only without weights.
+        how = {"weights": weight, "method": "inverted_cdf"} if varies(weight) else {}
+        level = -slope * np.quantile(score, 1 - weighted_mean(y, weight), **how)
     return slope * weights, level, penalty, invariance
 
 
-def choose_penalty(A, y, domain, part, progress):
+def choose_penalty(A, y, domain, part, weight, progress):
     """The λ with the lowest held-out log-loss, and its scores of the held-out rows, (N,)."""
     parts = [part == k for k in range(part.max() + 1)]
-    paths = [effects_path(A[~own], y[~own], domain[~own], PENALTIES) for own in parts]
+    paths = [effects_path(A[~own], y[~own], domain[~own], PENALTIES, weight[~own]) for own in parts]
     least, score = np.inf, np.empty(len(y))
     for penalty, weights in zip(PENALTIES, zip(*paths, strict=True), strict=True):
         for own, (w, _) in zip(parts, weights, strict=True):
             score[own] = A[own] @ w
-        slope, level = line(score, y, part)
+        slope, level = line(score, y, part, weight)
         odds = slope * score + level[part]
-        loss = (np.logaddexp(0, odds) - y * odds).mean()
+        loss = weighted_mean(np.logaddexp(0, odds) - y * odds, weight)
         progress.advance()
         if loss < least:
             least, best, kept = loss, penalty, score.copy()
@@ -252,12 +268,12 @@ def choose_penalty(A, y, domain, part, progress):
     return best, kept
 
 
-def line(score, y, part):
+def line(score, y, part, weight):
     """Slope, and one intercept per part, that turn scores (N,) into log-odds of y."""
     spread = score.std() or 1.0
-    (slope,), level = next(ridge_path(score[:, None] / spread, y, part, [FREE]))
+    (slope,), level = next(ridge_path(score[:, None] / spread, y, part, [FREE], weight))
     slope = max(slope, LEAST_SLOPE) / spread
-    return slope, level - slope * np.bincount(part, score) / np.bincount(part)
+    return slope, level - slope * np.bincount(part, weight * score) / np.bincount(part, weight)
 
 
 def shift(odds, rate):
@@ -266,55 +282,63 @@ def shift(odds, rate):
     return brentq(lambda b: expit(odds + b).mean() - rate, -bound, bound)
 
 
-def effects_path(A, y, domain, penalties):
+def effects_path(A, y, domain, penalties, weight=None):
     """Weights (D,) of columns A (N, D) for each λ, and the columns' invariance (D,)."""
-    several = np.ptp(domain) > 0
-    invariance = invariance_of(A, y, domain) if several else np.ones(A.shape[1])
-    for coef, _ in ridge_path(A * invariance, y, domain, penalties):
+    invariance = invariance_of(A, y, domain, weight) if np.ptp(domain) else np.ones(A.shape[1])
+    for coef, _ in ridge_path(A * invariance, y, domain, penalties, weight):
         yield coef * invariance, invariance
 
 
-def invariance_of(A, y, domain):
-    """Invariance of the columns (D,), from effects by domain: one Newton step from a pooled fit."""
-    U, I = [], []
-    coef, levels = next(ridge_path(A, y, domain, [START]))
+def invariance_of(A, y, domain, weight=None):
+    """Invariance of the columns (D,), from effects by domain: one Newton step from a pooled fit.
+
+    With weights (N,) that differ, the variance of the scores is robust.
+    """
+    weight = np.ones(len(A)) if weight is None else weight
+    U, I, robust = [], [], []
+    coef, levels = next(ridge_path(A, y, domain, [START], weight))
     for level, own in zip(levels, np.unique(domain)[:, None] == domain, strict=True):
-        p = expit(level + (A[own] - A[own].mean(0)) @ coef)
-        w = p * (1 - p)
+        p = expit(level + (A[own] - weighted_mean(A[own], weight[own])) @ coef)
+        w = weight[own] * p * (1 - p)
         v = A[own] - w @ A[own] / w.sum()
-        U.append(v.T @ (y[own] - p))
+        rest = weight[own] * (y[own] - p)
+        U.append(v.T @ rest)
         I.append(w @ v**2)
-    return across_domains(np.array(U), np.array(I)).invariance
+        robust.append(rest**2 @ v**2)
+    design = np.sum(robust, 0) / np.sum(I, 0) if varies(weight) else 1.0
+    return across_domains(np.array(U) / design, np.array(I) / design).invariance
 
 
-def ridge_path(A, y, domain, penalties):
+def ridge_path(A, y, domain, penalties, weight=None):
     """Ridge-logistic coefficients (D,), and log-odds of each domain's mean row, for every penalty.
 
     The problem is solved along the principal axes, scaled to equal curvature, where a few steps of
-    L-BFGS suffice.
+    L-BFGS suffice. ``weight`` are the weights of the rows (N,), by default 1.
     """
     number = np.unique(domain, return_inverse=True)[1]
-    size, n = np.bincount(number), len(A)
-    A = A - np.stack([A[number == d].mean(0) for d in range(len(size))])[number]
+    weight = np.ones(len(A)) if weight is None else weight / weight.mean()
+    size, n = np.bincount(number, weight), len(A)
+    own = [number == d for d in range(len(size))]
+    A = A - np.stack([weighted_mean(A[rows], weight[rows]) for rows in own])[number]
     Z = A @ (axes := principal_axes(A))
-    mean = np.clip(np.bincount(number, y) / size, 0.5 / n, 1 - 0.5 / n)
+    mean = np.clip(np.bincount(number, weight * y) / size, 0.5 / n, 1 - 0.5 / n)
     theta = np.r_[logit(mean), np.zeros(Z.shape[1])]
     spread = max(y.var(), 0.02) * np.r_[size / n, (Z**2).mean(0)]
     for penalty in penalties:
         ridge = np.r_[np.full(len(size), FREE), np.full(Z.shape[1], penalty)]
         unit = 1 / np.sqrt(spread + ridge)
-        given = (Z, 2 * y - 1, number, ridge, unit)
+        given = (Z, 2 * y - 1, number, ridge, unit, weight)
         theta = unit * minimize(ridge_loss, theta / unit, given, **SOLVER).x
         yield axes @ theta[len(size) :], theta[: len(size)]
 
 
-def ridge_loss(u, Z, side, number, ridge, unit):
+def ridge_loss(u, Z, side, number, ridge, unit, weight):
     """Penalised mean log-loss of labels −1 and 1, and its gradient, at theta = u · unit."""
     theta, k = u * unit, len(u) - Z.shape[1]
     margin = side * (theta[:k][number] + Z @ theta[k:])
-    g = -side * expit(-margin) / len(Z)
+    g = -side * weight * expit(-margin) / len(Z)
     gradient = np.r_[np.bincount(number, g, k), Z.T @ g] + ridge * theta
-    return np.logaddexp(0, -margin).mean() + ridge @ theta**2 / 2, gradient * unit
+    return weight @ np.logaddexp(0, -margin) / len(Z) + ridge @ theta**2 / 2, gradient * unit
 
 
 def principal_axes(A):

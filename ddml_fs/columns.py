@@ -1,5 +1,8 @@
 """Columns of a file, read as what they hold: numbers, dates, text, and missing values."""
 
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
 import numpy as np
 import pandas as pd
 
@@ -34,6 +37,38 @@ def named(names, most=3):
     """
     shown = ", ".join(f"`{name}`" for name in names[:most])
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def find_column(name, names):
+    """A column by its name, or an error that names the nearest one."""
+    if name in names:
+        return name
+    lower = {other.lower(): other for other in names}
+    near = get_close_matches(name.lower(), lower, n=1)
+    hint = f"did you mean {lower[near[0]]!r}?" if near else f"the columns are {named(names, 8)}."
+    raise ValueError(f"there is no column {name!r}; {hint}")
+
+
+def pick(patterns, names):
+    """Columns by names or patterns such as "lab_*"; several may stand in one text, with commas.
+
+    Examples
+    --------
+    >>> pick(["lab_*,age"], ["lab_a", "lab_b", "age", "sex"])
+    ['lab_a', 'lab_b', 'age']
+    """
+    found: list = []
+    for given in patterns:
+        for pattern in [given] if given in names else given.split(","):
+            pattern = pattern.strip()
+            if any(c in pattern for c in "*?[") and pattern not in names:
+                matches = [name for name in names if fnmatchcase(name, pattern)]
+                if not matches:
+                    raise ValueError(f"no column matches the pattern {pattern!r}.")
+            else:
+                matches = [find_column(pattern, names)]
+            found += [name for name in matches if name not in found]
+    return found
 
 
 def tidy_columns(frame, decimal_commas=False):

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ddml_fs.nuisances.held_out_loss import log_loss, losses_of, target_of
+from ddml_fs.nuisances.held_out_loss import log_loss, losses_of, squared_error, target_of
+from ddml_fs.weights import weighted_mean, weighted_var
 
 ROLE_LEVEL = 0.01  # probability that any column of pure noise is given a role
 FEW = 3000  # rows below which intervals can be too short, see cautions
@@ -85,24 +86,32 @@ def constant_losses(plan, functions):
     out = {}
     for name in functions:
         rows, target, binary = target_of(plan, name, 0, 0)
-        target = target[rows]
-        out[name] = float(log_loss(target.mean(), target) if binary else np.var(target))
+        target, weight = target[rows], plan.weight[rows]
+        mean = weighted_mean(target, weight)
+        loss = log_loss if binary else squared_error
+        out[name] = float(loss(mean, target, weight))
     return out
 
 
-def unexplained_share(v, treatment):
+def unexplained_share(v, treatment, weight=1.0):
     """Share of the treatment's variance that X does not explain on held-out rows."""
-    return float(np.mean(v**2) / np.var(treatment))
+    return float(weighted_mean(v**2, weight) / weighted_var(treatment, weight))
 
 
-def overview(effect, binary, clip):
-    """The figures of :meth:`ddml_fs.DDML.diagnostics`, a dict."""
-    v, u, m = effect.residuals_["v"], effect.residuals_["u"], effect.nuisances_["m"]
-    rows = {"n_samples": len(v), "unexplained_share": unexplained_share(v, v + m)}
+def overview(effect, binary, clip, weight):
+    """The figures of :meth:`ddml_fs.DDML.diagnostics`, a dict; ``weight`` (N,) is that of rows."""
+    used = weight > 0
+    w = weight[used]
+    v, u, m = (
+        a.to_numpy()[used]
+        for a in (effect.residuals_["v"], effect.residuals_["u"], effect.nuisances_["m"])
+    )
+    rows = {"n_samples": len(v), "unexplained_share": unexplained_share(v, v + m, w)}
     if binary:
         rows |= {"propensity_min": m.min(), "propensity_max": m.max()}
-        rows["share_beyond_clip"] = float(((m < clip) | (m > 1 - clip)).mean())
-    rows["abs_corr_v_u"] = abs(np.corrcoef(v, u)[0, 1])
+        rows["share_beyond_clip"] = float(weighted_mean((m < clip) | (m > 1 - clip), w))
+    (var_v, both), (_, var_u) = np.cov(v, u, aweights=w)
+    rows["abs_corr_v_u"] = float(abs(both) / np.sqrt(var_v * var_u))
     for name, title in TITLES.items():
         if name in effect.nuisance_losses_:
             rows[f"{title}_loss"] = effect.nuisance_losses_.loc["used", name]

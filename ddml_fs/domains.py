@@ -10,10 +10,11 @@ import numpy as np
 from scipy import stats
 from scipy.special import expit
 
+from ddml_fs.score_tests import COLLINEAR, Robust, best_sum, design_effects
 from ddml_fs.scores import log_odds
+from ddml_fs.weights import column, varies, weighted_mean, weighted_var
 
 TINY = 1e-12
-COLLINEAR = 0.01  # a column is collinear if the others leave a smaller share of its variance
 INTERCEPT_STEPS = 4
 DIFFERENT = 0.01  # p-value of equal effects in all domains, below which they count as different
 UNSTABLE = 0.5  # instability from which a feature is called unstable
@@ -27,7 +28,7 @@ class Evidence:
     Attributes
     ----------
     U, I : arrays of shape (cells, F)
-        Sums over the rows of a cell.
+        Sums over the rows of a cell, divided by ``design``, so that 1 / I is a variance.
     domain, fold : int arrays of shape (cells,)
         Domain and fold of each cell.
     influence : array of shape (N, F)
@@ -35,6 +36,8 @@ class Evidence:
     chi2, df : arrays of shape (F,)
         Statistic of the score test that no column of the feature has an effect, over all rows, and
         its degrees of freedom.
+    design : array of shape (F,)
+        Robust over model-based variance of the effect; 1 without weights and clusters.
     """
 
     U: np.ndarray
@@ -44,6 +47,7 @@ class Evidence:
     influence: np.ndarray
     chi2: np.ndarray
     df: np.ndarray
+    design: np.ndarray
 
     def without(self, part, number):
         """The evidence from all other domains (``part="domain"``) or folds (``part="fold"``).
@@ -68,7 +72,7 @@ class Evidence:
         return own @ self.U, own @ self.I
 
 
-def own_intercepts(score, v, e, g, domain):
+def own_intercepts(score, v, e, g, domain, weight):
     """Give every domain its own intercept.
 
     Otherwise, features whose means differ between domains as those of the label do would seem to
@@ -82,6 +86,7 @@ def own_intercepts(score, v, e, g, domain):
     e, g : arrays of shape (N, F)
         Residuals of the outcome, and its predictions.
     domain : int array of shape (N,)
+    weight : array of shape (N,)
 
     Returns
     -------
@@ -92,43 +97,27 @@ def own_intercepts(score, v, e, g, domain):
     v, e, g = v.copy(), e.copy(), g.copy()
     for d in np.unique(domain):
         rows = domain == d
-        v[rows] -= v[rows].mean(0)
+        w = weight[rows]
+        v[rows] -= weighted_mean(v[rows], w)
         if score.label:
             y, index = e[rows] + g[rows], log_odds(g[rows])
             for _ in range(INTERCEPT_STEPS):
                 p = expit(index)
-                step = (y - p).mean(0) / np.maximum((p * (1 - p)).mean(0), 1e-3)
+                spread = np.maximum(weighted_mean(p * (1 - p), w), 1e-3)
+                step = weighted_mean(y - p, w) / spread
                 index += np.clip(step, -2, 2)
             g[rows] = expit(index)
             e[rows] = y - g[rows]
         else:
-            shift = e[rows].mean(0)
+            shift = weighted_mean(e[rows], w)
             e[rows] -= shift
             g[rows] += shift
     return v, e, g
 
 
-def best_sum(V, e, weight, dispersion):
-    """The sum of columns V (N, k) that explains e best, and the score test of no effect.
-
-    Returns
-    -------
-    b : array of shape (k,)
-    chi2 : float
-    df : int
-        Degrees of freedom: the number of columns, without collinear ones.
-    """
-    V = V.astype(np.float64)
-    M, U = (V * weight[:, None]).T @ V, V.T @ e
-    scale = np.sqrt(np.where(np.diag(M) > 0, np.diag(M), 1.0))
-    values, vectors = np.linalg.eigh(M / scale[:, None] / scale)
-    values, vectors = values[values > COLLINEAR], vectors[:, values > COLLINEAR]
-    part = vectors.T @ (U / scale)
-    b = vectors @ (part / values) / scale
-    return b, (part**2 / values).sum() / dispersion, len(values)
-
-
-def collect(score, v, e, g, *, Z, own, straight, tested, domain, fold, dof=0.0):
+def collect(
+    score, v, e, g, *, Z, own, straight, tested, domain, fold, dof=0.0, weight=None, cluster=None
+):
     """Sum the scores and the information of every feature over the folds of the domains.
 
     Parameters
@@ -148,6 +137,9 @@ def collect(score, v, e, g, *, Z, own, straight, tested, domain, fold, dof=0.0):
     domain, fold : int arrays of shape (N,)
     dof : float
         Degrees of freedom of nuisances that were fitted on the same rows; otherwise 0.
+    weight : array of shape (N,), optional
+        With mean 1.
+    cluster : int array of shape (N,), optional
 
     Returns
     -------
@@ -157,16 +149,22 @@ def collect(score, v, e, g, *, Z, own, straight, tested, domain, fold, dof=0.0):
     -----
     For a feature with several columns, such as the levels of a category, the effect is that of one
     standard deviation of the best-fitting sum of its columns. The test includes all columns.
-    Columns of which the others leave less than the share :data:`COLLINEAR` are not used.
+    Columns of which the others leave less than the share :data:`~ddml_fs.score_tests.COLLINEAR` are
+    not used. With weights that differ, or with clusters, variances and tests are robust (sandwich),
+    because model-based ones do not hold.
     """
+    weight = np.ones(len(v), v.dtype) if weight is None else weight.astype(v.dtype)
+    robust = None
+    if cluster is not None or varies(weight):
+        robust = Robust(cluster, len(np.unique(domain)))
     if domain.max() > 0 and dof == 0:  # nuisances with dof have such intercepts already
-        v, e, g = own_intercepts(score, v, e, g, domain)
+        v, e, g = own_intercepts(score, v, e, g, domain, weight)
     N, F = len(v), e.shape[1]
-    dispersion = np.broadcast_to(score.dispersion(e), F)
-    known = v.var(0, dtype=np.float64) > COLLINEAR * Z.var(0, dtype=np.float64)
+    dispersion = np.broadcast_to(score.dispersion(e, weight), F)
+    known = weighted_var(v, weight) > COLLINEAR * weighted_var(Z, weight)
     curve = np.zeros((N, F), dtype=v.dtype)
     chi2, df = np.zeros(F), np.zeros(F, dtype=int)
-    weight = score.variance(g) * np.ones_like(e)
+    variance = score.variance(g) * np.ones_like(e)
     order = np.argsort(own, kind="stable")
     bounds = np.searchsorted(own[order], np.arange(F + 1))
     for f in range(F):
@@ -174,24 +172,28 @@ def collect(score, v, e, g, *, Z, own, straight, tested, domain, fold, dof=0.0):
         columns = columns[tested[columns] & known[columns]]
         if not len(columns):
             continue
-        _, chi2[f], df[f] = best_sum(v[:, columns], e[:, f], weight[:, f], dispersion[f])
+        given = e[:, f], variance[:, f], dispersion[f], weight, robust
+        _, chi2[f], df[f] = best_sum(v[:, columns], *given)
         line = columns[straight[columns]]
         b = np.ones(len(line))  # so that a single column keeps its sign
         if len(line) > 1:
-            b = best_sum(v[:, line], e[:, f], weight[:, f], dispersion[f])[0]
-        curve[:, f] = v[:, line] @ (b / (np.std(Z[:, line] @ b) or 1.0))
-    moments = score.of_residuals(curve, e, g, dispersion)
+            b = best_sum(v[:, line], *given)[0]
+        curve[:, f] = v[:, line] @ (b / (np.sqrt(weighted_var(Z[:, line] @ b, weight)) or 1.0))
+    moments = score.of_residuals(curve, e, g, dispersion, weight)
     cells = np.unique(np.column_stack([domain, fold]), axis=0)
     member = (domain == cells[:, :1]) & (fold == cells[:, 1:])  # (cells, N)
     # Residuals are too small because of the degrees of freedom, and so are the weights of labels,
     # which come from the same fit.
     kept = max(1 - dof / N, 0.1) ** (2 if score.label else 1)
     U, I = (
-        kept * np.stack([a[rows].sum(0, dtype=np.float64) for rows in member])
-        for a in (moments.psi_b / dispersion, moments.information)
+        np.stack([a[rows].sum(0, dtype=np.float64) for rows in member])
+        for a in (column(weight, e) * moments.psi_b / dispersion, moments.information)
     )
+    in_domain = cells[:, 0] == np.unique(domain)[:, None]
+    design = design_effects(moments, in_domain @ U, in_domain @ I, domain, robust)
+    U, I = kept / design * U, kept / design * I
     influence = moments.influence.astype(np.float32)
-    return Evidence(U, I, cells[:, 0], cells[:, 1], influence, kept * chi2, df)
+    return Evidence(U, I, cells[:, 0], cells[:, 1], influence, kept * chi2, df, design)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from ddml_fs.validation import (
     check_vector,
     forget_fit,
 )
+from ddml_fs.weights import check_weights, varies
 
 LOGGER = logging.getLogger(__name__)
 
@@ -154,7 +155,15 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, *, treatment: Any, cluster: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        treatment: Any,
+        cluster: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
         """Estimate the effect.
 
         Parameters
@@ -171,6 +180,9 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             Clusters of rows that depend on one another, such as patients of a hospital. Folds do
             not split them, and errors allow for the dependence. With two ways of clustering, the
             folds keep the first together.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the rows, such as the inverse probabilities with which they were sampled.
+            Only their ratios matter. A row with weight 0 is predicted, but has no influence.
 
         Returns
         -------
@@ -182,20 +194,28 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         X = self._covariates(X, reset=True)
         column = check_column(treatment, X, getattr(self, "feature_names_in_", None))
         values = treatment if column is None else X[:, column]
-        T, binary = check_treatment(values, len(X))
-        clusters = None if cluster is None else check_clusters(cluster, len(X), self.n_folds)
+        weight = check_weights(sample_weight, len(X))
+        T, binary = check_treatment(values, len(X), weight)
+        clusters = None
+        if cluster is not None:
+            clusters = check_clusters(cluster, len(X), weight, self.n_folds, "n_folds=")
         score = resolve_score(self.score, binary, self.target, self.clip)
         nuisance = resolve_nuisance(self.nuisance)
         nuisance.check(score)
         nuisance.check_resources(self.device)
-        y = check_label(y, len(X)) if score.label else check_vector(y, "y", len(X))
-        check_folds(self.n_folds, T, binary)
+        if varies(weight):
+            nuisance.check_weights()
+        rows = len(X), weight
+        y = check_label(y, *rows) if score.label else check_vector(y, "y", *rows)
+        used = weight > 0
+        check_folds(self.n_folds, T[used], binary)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
         covariates = np.arange(X.shape[1]) != column
         if not covariates.any():
             raise ValueError("X must have a covariate besides the treatment, got none.")
-        check_identified(X[:, covariates], T)
-        cautions.warn_of_outcome_copies(X[:, covariates], y, np.asarray(names)[covariates])
+        inputs = X[np.ix_(used, covariates)]
+        check_identified(inputs, T[used])
+        cautions.warn_of_outcome_copies(inputs, y[used], np.asarray(names)[covariates])
 
         strata = y if score.label else T if binary else None
         plan = make_plan(
@@ -210,6 +230,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             n_repeats=self.n_repeats,
             strata=None if strata is None else strata.astype(int),
             groups=None if clusters is None else clusters[:, 0],
+            weight=weight,
         )
         devices = tuple(resolve_devices(self.device))
         facts = score.estimand, score.name, nuisance, *X.shape, len(plan.folds), devices[0]
@@ -221,10 +242,10 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         self._describe(plan, predictions, names, column)
         clip = getattr(score, "clip", None)
         self._binary_, self._clip_ = binary, CLIP if clip is None else clip
-        if len(X) < diagnostics.FEW:
-            linear = linear_moments(score, X[:, covariates], T, y)
+        if used.sum() < diagnostics.FEW:
+            linear = linear_moments(score, X[:, covariates], T, y, weight)
             estimate = self.effect_, self.stderr_, self.influence_, clusters
-            self._few_rows_ = cautions.few_rows(len(X), linear_gap(linear, *estimate))
+            self._few_rows_ = cautions.few_rows(int(used.sum()), linear_gap(linear, *estimate))
         table = self.diagnostics()
         self.verdict_ = diagnostics.verdict(table, clip, score.estimand, bool(self._few_rows_))
         LOGGER.info("Effect %.4g (%.2g). %s", self.effect_, self.stderr_, self.verdict_)
@@ -241,8 +262,10 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
 
     def _combine(self, plan: Plan, predictions: Predictions, score: Score, index, clusters):
         """Effect of every split, and the median over the splits."""
-        T, y = plan.T[:, 0], plan.Y[:, 0]
-        splits = [score.moments(T, y, predictions.of(r)) for r in range(plan.n_repeats)]
+        T, y, self._weight_ = plan.T[:, 0], plan.Y[:, 0], plan.weight
+        splits = [
+            score.moments(T, y, predictions.of(r), plan.weight) for r in range(plan.n_repeats)
+        ]
         effects = np.array([split.theta for split in splits])
         stderrs = np.array([inference.stderr_of(s.influence, clusters) for s in splits])
         self._clusters_, self._df_ = clusters, np.inf
@@ -259,8 +282,8 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         r = int(np.argmin(np.abs(effects - self.effect_)))
         hat = predictions.of(r)
         self.influence_ = splits[r].influence
-        self._nearest_split_ = r
-        self._elements_ = elements(score, T, y, hat, splits[r].theta)
+        self._signal_ = splits[r].psi_b if score.estimand == "ATE" else None
+        self._elements_ = elements(score, T, y, hat, splits[r].theta, plan.weight)
         v, e = residuals(T, hat.m, y, hat.g)
         self.residuals_ = pd.DataFrame({"v": v, "e": e, "u": e - self.effect_ * v}, index=index)
         self.nuisances_ = pd.DataFrame(
@@ -274,7 +297,8 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             self.nuisance_weights_ = weights
         if predictions.networks is not None:
             networks = predictions.networks
-            self.roles_ = diagnostics.roles_table(networks, len(plan.X) * plan.n_repeats, names)
+            n_rows = (plan.weight > 0).sum() * plan.n_repeats
+            self.roles_ = diagnostics.roles_table(networks, n_rows, names)
             if column is not None:
                 self.roles_ = self.roles_.drop(index=names[column])
             self._encoder_ = min(networks, key=lambda n: n.valid_loss).encoder
@@ -304,14 +328,15 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         Returns
         -------
         diagnostics : Series
-            ``n_samples``; ``unexplained_share``, the share of the treatment's variance that the
-            covariates do not explain; for a binary treatment, the range of the propensities and
-            the share of them that is clipped; ``abs_corr_v_u``, the correlation of the residuals;
-            held-out losses of the nuisances and of a constant; and ``inputs_kept``, the mean number
-            of covariates that networks use. ``nuisance_losses_`` has the losses of all candidates.
+            ``n_samples``, the number of rows with weight; ``unexplained_share``, the share of the
+            treatment's variance that the covariates do not explain; for a binary treatment, the
+            range of the propensities and the share of them that is clipped; ``abs_corr_v_u``, the
+            correlation of the residuals; held-out losses of the nuisances and of a constant; and
+            ``inputs_kept``, the mean number of covariates that networks use. ``nuisance_losses_``
+            has the losses of all candidates.
         """
         check_is_fitted(self)
-        rows = diagnostics.overview(self, self._binary_, self._clip_)
+        rows = diagnostics.overview(self, self._binary_, self._clip_, self._weight_)
         if hasattr(self, "_inputs_kept_"):
             rows["inputs_kept"] = self._inputs_kept_
         return pd.Series(rows, name="value")

@@ -26,6 +26,19 @@ def chosen(shown, arrays):
     return np.moveaxis(np.stack(arrays), -1, 0)[np.arange(len(shown)), shown].T
 
 
+def tail_of(chi2, df, error_df):
+    """p-values of χ² statistics with ``df``, whose variances have ``error_df`` of their own.
+
+    Examples
+    --------
+    >>> round(float(tail_of(3.84, 1, np.inf)), 3), round(float(tail_of(3.84, 1, 10)), 3)
+    (0.05, 0.078)
+    """
+    if np.isinf(error_df):
+        return stats.chi2.sf(chi2, df)
+    return stats.f.sf(chi2 / df, df, error_df)
+
+
 def effects_table(evidence, result, domains):
     """Effects of F features over the domains, and which outcome each row shows.
 
@@ -59,11 +72,11 @@ def effects_table(evidence, result, domains):
     effect = np.where(several, np.sqrt(np.maximum(effect**2 - (size - 1) * stderr**2, 0)), effect)
     # All columns of a block are tested at once. If effects differ between domains, the test is that
     # of the mean effect in a new domain.
-    tested = stats.chi2.sf(of("chi2", evidence), np.maximum(df, 1))
+    tested = tail_of(of("chi2", evidence), np.maximum(df, 1), result.error_df)
     pvalue = np.where(of("differs"), of("pvalue"), tested)
     pvalue = np.minimum(1.0, np.where(df > 0, pvalue, 1.0) * len(parts))
     unit = np.where(several, 1.0, np.abs(result.features.scale[result.features.first]))
-    strength = (effect / stderr) ** 2 / max(len(evidence[0].influence), 1)
+    strength = (effect / stderr) ** 2 * of("design", evidence) / max(len(evidence[0].influence), 1)
     if result.target.classes is None:
         # Errors of numbers are those of a zero effect; here, what the effect explains is taken off.
         strength = strength / np.maximum(1 - strength, DELTA)
@@ -188,5 +201,5 @@ def domain_effects(table, result, shown, domains):
         for d, name in enumerate(domains)
     ]
     long = pd.concat(parts, ignore_index=True)
-    half = stats.norm.ppf(0.975) * long["stderr"]
+    half = stats.t.ppf(0.975, result.error_df) * long["stderr"]
     return long.assign(low=long["effect"] - half, high=long["effect"] + half)

@@ -115,9 +115,13 @@ def read_domains(sample_domain, n_samples):
     return source, domain, names
 
 
-def number_of_folds(wanted, target):
-    """The number of folds, reduced if the rarest class or the table has too few rows."""
-    return max(2, min(wanted, target.n_least, len(target.y) // 4))
+def number_of_folds(wanted, target, cluster=None):
+    """The number of folds, reduced if the rarest class or the table has too few rows.
+
+    With clusters (N,), each fold has at least two of them.
+    """
+    most = wanted if cluster is None else min(wanted, (cluster.max() + 1) // 2)
+    return max(2, min(most, target.n_least, len(target.y) // 4))
 
 
 def strata_of(target, domain, n_folds):

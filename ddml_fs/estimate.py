@@ -42,7 +42,8 @@ class FittedEffect(HTMLRepr):
     _df_: float
     _few_rows_: str = ""  # why the interval may be too short
     _clusters_: np.ndarray | None
-    _nearest_split_: int
+    _weight_: np.ndarray
+    _signal_: np.ndarray | None
     _elements_: Any
 
     def conf_int(self, level: float = 0.95) -> tuple[float, float]:

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ddml_fs.near_copies import near_copies
+from ddml_fs.weights import weighted_var
+
 ROOMY = 0.25  # columns a row, hinges included, up to which numbers are given hinges
 KNOTS = (0.25, 0.5, 0.75)  # quantiles at which a nonlinear effect may change its slope
 RARE = 0.005  # levels with a smaller share of the rows are merged into "other"
 MISSING = 0.01  # a column with a larger share of missing numbers gets an indicator
-NEAR = 0.995  # columns with a larger absolute correlation are near copies
 DIGITS = 5  # number of digits by which standardised columns are compared
 MISSING_LEVEL = "missing"
 
@@ -247,7 +249,7 @@ class Features:
         )
 
 
-def read_features(X, feature, n_features):
+def read_features(X, feature, n_features, weight=1.0):
     """Find the distinct, varying features of a table of numbers.
 
     Parameters
@@ -256,6 +258,8 @@ def read_features(X, feature, n_features):
     feature : int array of shape (Q,)
         The feature of each column.
     n_features : int
+    weight : float or array of shape (N,)
+        Weights of the rows, for standard deviations and correlations.
 
     Returns
     -------
@@ -274,7 +278,7 @@ def read_features(X, feature, n_features):
     # Centred before rounding, so that a large offset does not hide the variation; the 0.0 removes
     # negative zeros.
     values = np.where(binary, high == X, X - X.mean(0)) + 0.0
-    sd = values.std(0)
+    sd = np.sqrt(weighted_var(values, weight))
     group, scale = np.full(n_features, -1), np.ones(n_features)
     place = np.argsort(feature, kind="stable")
     bounds = np.searchsorted(feature[place], np.arange(n_features + 1))
@@ -292,7 +296,7 @@ def read_features(X, feature, n_features):
             sign = turned if len(columns) == 1 else 1.0
             key += (standard * sign + 0.0).astype(np.float32).tobytes()
         if len(columns) == 1:
-            scale[f] = X[:, columns[0]].std() * sign
+            scale[f] = np.sqrt(weighted_var(X[:, columns[0]], weight)) * sign
         if key not in first:
             first[key] = len(first)
             kept += columns
@@ -309,22 +313,8 @@ def read_features(X, feature, n_features):
         unit=sd[kept],
         group=group,
         scale=scale,
-        near=near_copies(Z, own, sd[kept]),
+        near=near_copies(Z, own, sd[kept], weight),
     )
-
-
-def near_copies(Z, own, unit):
-    """For each feature the first one that nearly repeats it, or the feature itself, (F,)."""
-    n_features = own.max(initial=-1) + 1
-    near = np.arange(n_features)
-    alone = np.flatnonzero(np.bincount(own, minlength=n_features)[own] == 1)
-    if len(alone) < 2:
-        return near
-    standard = (Z[:, alone] - Z[:, alone].mean(0)) / unit[alone].astype(Z.dtype)
-    alike = np.abs(standard.T @ standard) > NEAR * len(Z)
-    for i, f in enumerate(own[alone]):
-        near[f] = near[own[alone[np.argmax(alike[i])]]]
-    return near
 
 
 def bent_columns(features):

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from ddml_fs.engine.additive import LEAST_WEIGHT, ridge_index
+from ddml_fs.weights import weighted_mean
 
 # λ = 50 + P/2 for P columns, chosen on real tables with 800 to 10 000 rows (docs/shifts.md).
 RIDGE, RIDGE_BY_WIDTH = 50.0, 0.5
@@ -49,7 +50,7 @@ def penalty_of(n_columns):
     return RIDGE + RIDGE_BY_WIDTH * n_columns
 
 
-def centred_blocks(Z, own, bent, n_features, group):
+def centred_blocks(Z, own, bent, n_features, group, weight):
     """Columns that are centred within groups, orthogonal within features, with mean square 1.
 
     Parameters
@@ -62,6 +63,8 @@ def centred_blocks(Z, own, bent, n_features, group):
         Columns that make the effect of a feature nonlinear; they come last in its block.
     n_features : int
     group : int array of shape (N,)
+    weight : array of shape (N,)
+        Weights of the rows in means and squares.
 
     Returns
     -------
@@ -71,26 +74,28 @@ def centred_blocks(Z, own, bent, n_features, group):
     Z = np.array(Z, dtype=np.float64)
     Z /= np.maximum(np.abs(Z).max(0), TINY)
     for d in np.unique(group):
-        Z[group == d] -= Z[group == d].mean(0)
+        rows = group == d
+        Z[rows] -= weighted_mean(Z[rows], weight[rows])
     features, columns, curved = [], [np.empty((len(Z), 0))], []
     for f in range(n_features):
         at = np.flatnonzero(own == f)
-        block, kept = orthogonal(Z[:, at])
+        block, kept = orthogonal(Z[:, at], weight)
         columns.append(block)
         features += [f] * len(kept)
         curved += list(bent[at[kept]])
     return np.hstack(columns), np.array(features, dtype=int), np.array(curved, dtype=bool)
 
 
-def orthogonal(block):
-    """Orthogonalise the columns (N, k) of a block in their order, with mean square 1.
+def orthogonal(block, weight):
+    """Orthogonalise the columns (N, k) of a block in their order, with weighted mean square 1.
 
     Columns that the ones before explain are dropped. Also returns the numbers of the columns kept.
     """
-    size = np.sqrt((block**2).mean(0))
-    Q, R = np.linalg.qr(block / np.maximum(size, TINY))
-    kept = np.flatnonzero((np.abs(np.diag(R)) > 1e-3 * np.sqrt(len(block))) & (size > TINY))
-    return Q[:, kept] * np.sqrt(len(block)), kept
+    size = np.sqrt(weighted_mean(block**2, weight))
+    scaled, root = block / np.maximum(size, TINY), np.sqrt(weight.sum())
+    R = np.linalg.qr(np.sqrt(weight)[:, None] * scaled, mode="r")
+    kept = np.flatnonzero((np.abs(np.diag(R)) > 1e-3 * root) & (size > TINY))
+    return np.linalg.solve(R[np.ix_(kept, kept)].T, scaled[:, kept].T).T * root, kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +177,7 @@ class Products:
         return np.bincount(self.own, gain, self.n_features)
 
 
-def products(Z, outcomes, part, own, bent, n_features, *, domains):
+def products(Z, outcomes, part, own, bent, n_features, *, domains, weight):
     """Sums of squares and products of blocks of columns and of the outcomes.
 
     Parameters
@@ -184,19 +189,21 @@ def products(Z, outcomes, part, own, bent, n_features, *, domains):
         Domain or fold of a row.
     domains : bool
         Whether parts are domains. Each domain then has its own intercept.
+    weight : array of shape (N,)
 
     Returns
     -------
     products : Products
     """
     group = part if domains else np.zeros(len(part), dtype=int)
-    Z, own, bent = centred_blocks(Z, own, bent, n_features, group)
+    Z, own, bent = centred_blocks(Z, own, bent, n_features, group, weight)
     e = np.array(outcomes, dtype=np.float64)
     for d in np.unique(group):
-        e[group == d] -= e[group == d].mean(0)
-    table = np.hstack([Z, e / np.maximum(np.sqrt((e**2).mean(0)), TINY)])
+        e[group == d] -= weighted_mean(e[group == d], weight[group == d])
+    table = np.hstack([Z, e / np.maximum(np.sqrt(weighted_mean(e**2, weight)), TINY)])
+    table *= np.sqrt(weight)[:, None]  # so that all sums are weighted
     S = np.stack([table[part == d].T @ table[part == d] for d in np.unique(part)])
-    return Products(S, np.bincount(part)[np.unique(part)], own, bent, n_features, domains)
+    return Products(S, np.bincount(part, weight)[np.unique(part)], own, bent, n_features, domains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +219,8 @@ class RowModel:
     part : int array of shape (N,)
         Part of each row that may be left out: its domain or its fold.
     domain : int array of shape (N,)
+    weight : array of shape (N,)
+        Positive weights of the rows.
     own, bent, n_features
         As in :class:`Products`.
     """
@@ -220,14 +229,15 @@ class RowModel:
     outcomes: np.ndarray
     part: np.ndarray
     domain: np.ndarray
+    weight: np.ndarray
     own: np.ndarray
     bent: np.ndarray
     n_features: int
 
     @property
     def n_rows(self):
-        """Number of rows."""
-        return len(self.Z)
+        """Rows, or the sum of their weights."""
+        return self.weight.sum()
 
     @property
     def penalty(self):
@@ -247,7 +257,7 @@ class RowModel:
     def without(self, part):
         """The model of the rows of all other parts."""
         rows = self.part != part
-        names = ("Z", "outcomes", "part", "domain")
+        names = ("Z", "outcomes", "part", "domain", "weight")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def fit(self, outcome, columns, start=None):
@@ -255,12 +265,13 @@ class RowModel:
         y, intercepts = self.outcomes[:, outcome], self._intercepts
         A = np.hstack([self.Z[:, columns], intercepts])
         penalty = np.r_[np.full(len(columns), self.penalty), np.zeros(intercepts.shape[1])]
-        beta = ridge_index(A, y, penalty / len(A), True, start=start)
+        own = self.weight
+        beta = ridge_index(A, y, penalty / own.sum(), True, start=start, weight=own)
         p = expit(A @ beta)
-        w = np.maximum(p * (1 - p), LEAST_WEIGHT)
+        w = own * np.maximum(p * (1 - p), LEAST_WEIGHT)
         H = (A * w[:, None]).T @ A
         H[np.diag_indices_from(H)] += penalty + TINY * len(A)
-        return Fit(beta, np.linalg.inv(H), partial(self._by_domain, A, w, y - p))
+        return Fit(beta, np.linalg.inv(H), partial(self._by_domain, A, w, own * (y - p)))
 
     def _by_domain(self, A, w, e, curves):
         U, I = [], []
@@ -277,7 +288,7 @@ class RowModel:
 
     def gains_alone(self):
         """Gain of every feature alone, in log-likelihood of all rows, (F,)."""
-        A = self._intercepts
-        p = A @ (A.T @ self.outcomes / A.sum(0)[:, None])
-        U, G = self.Z.T @ (self.outcomes - p), (self.Z**2).T @ (p * (1 - p))
+        A, w = self._intercepts, self.weight[:, None]
+        p = A @ (A.T @ (w * self.outcomes) / (A * w).sum(0)[:, None])
+        U, G = self.Z.T @ (w * (self.outcomes - p)), (self.Z**2).T @ (w * p * (1 - p))
         return np.bincount(self.own, (U**2 / (G + self.penalty)).mean(1) / 2 - 1, self.n_features)

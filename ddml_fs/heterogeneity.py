@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ddml_fs.estimate import FittedEffect
 from ddml_fs.inference import stderr_of
 from ddml_fs.validation import check_integer, check_number
+from ddml_fs.weights import influence_on_mean, weighted_mean
 
 MOST_GROUPS = 12  # a numeric column with more values is cut at its quantiles
 FEWEST_ROWS = 10  # of a group
@@ -42,7 +43,7 @@ def groups_of(values, n_bins):
     return values.astype("category")
 
 
-def group_means(signal, groups, level, clusters=None):
+def group_means(signal, groups, level, clusters=None, weight=None):
     """Mean signal of every group, with pointwise and joint intervals.
 
     Parameters
@@ -51,23 +52,27 @@ def group_means(signal, groups, level, clusters=None):
     groups : Series of categories
     level : float
     clusters : int array of shape (N, 1) or (N, 2), optional
+    weight : array of shape (N,), optional
 
     Returns
     -------
     table : DataFrame
-        One row per group: ``rows``, ``effect``, ``stderr``, ``pvalue``, ``low``, ``high`` and
-        ``joint_low``, ``joint_high``, which hold for all groups at once (groups are independent).
+        One row per group: ``rows`` with weight, ``effect``, ``stderr``, ``pvalue``, ``low``,
+        ``high`` and ``joint_low``, ``joint_high``, which hold for all groups at once (groups are
+        independent).
     """
     rows = {}
+    weight = np.ones(len(signal)) if weight is None else weight
     for name in groups.cat.categories:
-        member = (groups == name).to_numpy()
-        own = signal[member]
+        member = (groups == name).to_numpy() & (weight > 0)
+        own, w = signal[member], weight[member]
         if len(own) < FEWEST_ROWS:
             raise ValueError(
                 f"every group must have at least {FEWEST_ROWS} rows, got {len(own)} of {name!r}."
             )
         own_clusters = None if clusters is None else clusters[member]
-        rows[name] = len(own), own.mean(), stderr_of(own - own.mean(), own_clusters)
+        stderr = stderr_of(influence_on_mean(own, w), own_clusters)
+        rows[name] = len(own), weighted_mean(own, w), stderr
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["rows", "effect", "stderr"])
     table["pvalue"] = 2 * stats.norm.sf(np.abs(table["effect"] / table["stderr"]))
     single, joint = 0.5 + level / 2, (1 + level ** (1 / len(table))) / 2
@@ -80,13 +85,18 @@ def group_means(signal, groups, level, clusters=None):
     return table
 
 
-def linear_predictor(signal, X, level):
-    """Least squares of the signal on columns, with robust (HC1) errors.
+def linear_predictor(signal, X, level, clusters=None, weight=None, df=np.inf):
+    """Weighted least squares of the signal on columns, with robust (HC1 or clustered) errors.
 
     Parameters
     ----------
     signal : array of shape (N,)
     X : DataFrame of numbers
+    level : float
+    clusters : int array of shape (N, 1) or (N, 2), optional
+    weight : array of shape (N,), optional
+    df : float
+        Degrees of freedom of Student's t; the default is the normal distribution.
 
     Returns
     -------
@@ -95,17 +105,20 @@ def linear_predictor(signal, X, level):
         ``high``.
     """
     A = np.column_stack([np.ones(len(X)), X.to_numpy(dtype=np.float64)])
-    inverse = np.linalg.pinv(A.T @ A)
-    slope = inverse @ A.T @ signal
-    scores = A * (signal - A @ slope)[:, None]
-    covariance = inverse @ (scores.T @ scores) @ inverse * len(A) / (len(A) - A.shape[1])
-    stderr = np.sqrt(np.diag(covariance))
-    half = stats.norm.ppf(0.5 + level / 2) * stderr
+    w = np.ones(len(A)) if weight is None else weight
+    inverse = np.linalg.pinv((A * w[:, None]).T @ A)
+    slope = inverse @ A.T @ (w * signal)
+    influence = len(A) * A * (w * (signal - A @ slope))[:, None] @ inverse
+    n = (w > 0).sum()
+    # The factors of statsmodels: N / (N − K), and (N − 1) / (N − K) beside G / (G − 1).
+    factor = (n if clusters is None else n - 1) / (n - A.shape[1])
+    stderr = stderr_of(influence, clusters) * np.sqrt(factor)
+    half = stats.t.ppf(0.5 + level / 2, df) * stderr
     return pd.DataFrame(
         {
             "slope": slope,
             "stderr": stderr,
-            "pvalue": 2 * stats.norm.sf(np.abs(slope / stderr)),
+            "pvalue": 2 * stats.t.sf(np.abs(slope / stderr), df),
             "low": slope - half,
             "high": slope + half,
         },
@@ -117,17 +130,17 @@ class HeterogeneityMixin(FittedEffect):
     """Effects by group, for an effect that was estimated with the interactive score."""
 
     def signals(self) -> np.ndarray:
-        """The doubly robust signal of every row, whose mean is the average effect.
+        """The doubly robust signal of every row, whose (weighted) mean is the average effect.
 
         It is not the effect of a single row: only means over many rows say something.
         """
         check_is_fitted(self)
-        if self.estimand_ != "ATE":
+        if self._signal_ is None:
             raise AttributeError(
                 "effects by group need score='interactive' and target='ate', got an effect that is "
                 f"the {self.estimand_}."
             )
-        return self.influence_ + self.repeats_["effect"].iloc[self._nearest_split_]
+        return self._signal_
 
     def by(self, column: Any, *, n_bins: int = 4, level: float = 0.95) -> pd.DataFrame:
         """Average effects in groups of rows (GATE), not effects of single rows.
@@ -146,7 +159,8 @@ class HeterogeneityMixin(FittedEffect):
         -------
         table : DataFrame
             One row per group: ``rows``, ``effect``, ``stderr``, ``pvalue``, ``low``, ``high``, and
-            ``joint_low``, ``joint_high``, which cover in all groups at once.
+            ``joint_low``, ``joint_high``, which cover in all groups at once. Sample weights count
+            within groups, but not for the quantiles.
 
         Examples
         --------
@@ -171,12 +185,12 @@ class HeterogeneityMixin(FittedEffect):
             raise ValueError(
                 f"column must have a value in every row, got {int(values.isna().sum())} missing."
             )
-        clusters = self._clusters_
-        table = group_means(signal, groups_of(values, n_bins), level, clusters)
+        groups = groups_of(values, n_bins)
+        table = group_means(signal, groups, level, self._clusters_, self._weight_)
         return table.rename_axis(values.name if values.name is not None else "group")
 
     def best_linear_predictor(self, X: Any, level: float = 0.95) -> pd.DataFrame:
-        """Best linear predictor of the effect from columns, with robust errors.
+        """Best linear predictor of the effect from columns, with robust or clustered errors.
 
         Parameters
         ----------
@@ -193,9 +207,8 @@ class HeterogeneityMixin(FittedEffect):
         """
         signal = self.signals()
         check_number(level, "level", 1e-6, 1 - 1e-6)
-        if self._clusters_ is not None:
-            raise AttributeError("best_linear_predictor has no errors for clusters; use by.")
         frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X)).add_prefix("x")
         if len(frame) != len(signal):
             raise ValueError(f"X must have the {len(signal)} rows of fit, got {len(frame)}.")
-        return linear_predictor(signal, frame, level)
+        known = self._clusters_, self._weight_, self._df_
+        return linear_predictor(signal, frame, level, *known)

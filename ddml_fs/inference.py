@@ -1,7 +1,7 @@
 """Intervals, tests, corrections for multiple testing, and strengths of hidden confounders."""
 
 import numpy as np
-from scipy import stats
+from scipy import sparse, stats
 
 
 def median_of(effects, stderrs):
@@ -19,12 +19,27 @@ def median_of(effects, stderrs):
     return float(theta), float(np.sqrt(np.median(stderrs**2 + (effects - theta) ** 2)))
 
 
+def cluster_sums(labels, values):
+    """Sums of values (N,) or (N, F) over the rows of each of G clusters, (G,) or (G, F).
+
+    Parameters
+    ----------
+    labels : int array of shape (N,)
+        From 0 to G − 1.
+    values : array of shape (N,) or (N, F)
+    """
+    rows = np.arange(len(labels))
+    member = sparse.csr_array((np.ones(len(labels), values.dtype), (labels, rows)))
+    return member @ values
+
+
 def clustered_stderr(influence, cluster):
     """Standard error that allows for dependence within clusters, in one or two ways.
 
     Parameters
     ----------
-    influence : array of shape (N,)
+    influence : array of shape (N,) or (N, F)
+        Influence functions of one effect or of F effects.
     cluster : int array of shape (N, 1) or (N, 2)
         With two ways of clustering, variances of both are added, and that of their intersection is
         taken off (Cameron, Gelbach & Miller, 2011).
@@ -37,22 +52,24 @@ def clustered_stderr(influence, cluster):
     >>> float(clustered_stderr(influence, np.arange(4)[:, None]).round(3))  # every row its own
     0.577
     """
+    influence = np.asarray(influence)
 
     def variance(labels):
-        sums = np.bincount(labels, influence)
-        return (sums**2).sum() * len(sums) / (len(sums) - 1) / len(influence) ** 2
+        sums = cluster_sums(labels, influence).astype(np.float64)
+        return (sums**2).sum(0) * len(sums) / (len(sums) - 1) / len(influence) ** 2
 
     parts = [np.unique(column, return_inverse=True)[1] for column in cluster.T]
-    total = sum(variance(part) for part in parts)
+    ways = np.array([variance(part) for part in parts])
+    total = ways.sum(0)
     if len(parts) == 2:
         both = np.unique(cluster, axis=0, return_inverse=True)[1].ravel()
         # With many cells of few rows the difference may be negative by chance.
-        total = max(total - variance(both), max(variance(part) for part in parts))
+        total = np.maximum(total - variance(both), ways.max(0))
     return np.sqrt(total)
 
 
 def stderr_of(influence, clusters=None):
-    """Robust standard error from influence functions (N,) or, without clusters, (N, F)."""
+    """Robust standard error from influence functions (N,) or (N, F)."""
     if clusters is None:
         return np.sqrt((influence**2).mean(0) / len(influence))
     return clustered_stderr(influence, clusters)
@@ -84,7 +101,7 @@ def holm(pvalues):
     return adjusted
 
 
-def bootstrap_maxima(influence, n_draws, rng):
+def bootstrap_maxima(influence, n_draws, rng, cluster=None):
     """Largest |t| over all features, in each draw of a Gaussian multiplier bootstrap.
 
     Its 95 % quantile is the half-width of simultaneous 95 % intervals, in standard errors. All
@@ -96,6 +113,8 @@ def bootstrap_maxima(influence, n_draws, rng):
         Influence functions.
     n_draws : int
     rng : RandomState
+    cluster : int array of shape (N,), optional
+        Rows of one cluster share their multiplier.
 
     Returns
     -------
@@ -109,6 +128,8 @@ def bootstrap_maxima(influence, n_draws, rng):
     >>> bool(abs(np.quantile(maxima, 0.95) - 1.96) < 0.05)  # one feature: the normal quantile
     True
     """
+    if cluster is not None:
+        influence = cluster_sums(np.unique(cluster, return_inverse=True)[1], influence)
     norm = np.sqrt((influence**2).sum(0))
     scaled = (influence / np.where(norm > 0, norm, 1.0)).astype(np.float32)
     draws = rng.standard_normal((n_draws, len(influence))).astype(np.float32)

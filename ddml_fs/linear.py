@@ -8,6 +8,7 @@ import numpy as np
 from ddml_fs.engine.ridge import standardised
 from ddml_fs.inference import stderr_of
 from ddml_fs.nuisances.closed_form import logistic_predict, ridge_predict
+from ddml_fs.weights import weighted_mean
 
 SHRINKAGE = 0.1  # in units of D / n: hardly any, except with more columns than rows
 
@@ -28,7 +29,7 @@ class LinearGap:
     z: float
 
 
-def linear_moments(score, X, T, y):
+def linear_moments(score, X, T, y, weight=None):
     """Moments of a score with linear nuisances that are fitted on all rows.
 
     Parameters
@@ -36,6 +37,7 @@ def linear_moments(score, X, T, y):
     score : Score
     X : array of shape (N, D)
     T, y : arrays of shape (N,)
+    weight : array of shape (N,), optional
 
     Returns
     -------
@@ -50,18 +52,21 @@ def linear_moments(score, X, T, y):
     2.0
     """
     rows = np.arange(len(X))
-    A = standardised(X.astype(float), rows, rows).train
+    weight = np.ones(len(X)) if weight is None else weight
+    A = standardised(X.astype(float), rows, rows, weight).train
 
     def fitted(target, part=slice(None)):
-        return ridge_predict(A[part], target[part], A, SHRINKAGE)
+        return ridge_predict(A[part], target[part], A, SHRINKAGE, weight[part])
 
     if score.arms:
         # With a constant propensity this is the regression adjustment of both arms.
-        hat = {f"mu_{a}": fitted(y, T == a) for a in (0, 1)} | {"m": np.full(len(T), T.mean())}
+        hat = {f"mu_{a}": fitted(y, T == a) for a in (0, 1)} | {
+            "m": np.full(len(T), weighted_mean(T, weight))
+        }
     else:
-        g = logistic_predict(A, y, A, SHRINKAGE) if score.label else fitted(y)
+        g = logistic_predict(A, y, A, SHRINKAGE, weight) if score.label else fitted(y)
         hat = {"m": fitted(T), "g": g}
-    return score.moments(T, y, SimpleNamespace(**hat))
+    return score.moments(T, y, SimpleNamespace(**hat), weight)
 
 
 def linear_gap(moments, effect, stderr, influence, clusters=None):

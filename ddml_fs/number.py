@@ -11,8 +11,11 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from ddml_fs.engine.models import fit_weighted, weight_parameter
+from ddml_fs.inference import cluster_sums
 from ddml_fs.progress import Progress, run_parallel
 from ddml_fs.validation import check_integer, check_number, check_option
+from ddml_fs.weights import influence_on_mean, varies, weighted_mean, weighted_var
 
 GROWTH = 1.15  # from one candidate number of features to the next
 DOUBT = 0.15  # level of the one-sided tests between two numbers of features
@@ -77,12 +80,14 @@ def default_downstream(label):
     return make_pipeline(StandardScaler(), model)
 
 
-def loss_of(model, X, y):
+def loss_of(model, X, y, weight=None):
     """Loss of a fitted model on the rows of one domain, which does not depend on its base rate.
 
     For labels, 1 − the area under the ROC curve (AUC), averaged over all classes against the rest;
     for a classifier without probabilities or scores, its error rate; for numbers, 1 − R² after
     the mean residual of the domain is removed.
+
+    Means are weighted by ``weight`` (n,), by default 1.
 
     Returns
     -------
@@ -91,14 +96,14 @@ def loss_of(model, X, y):
         Influence of each row on the loss; the sum is 0. For two models, the sum of the squared
         differences of influences estimates the variance of the difference of their losses.
     """
-    n = len(y)
+    n, w = len(y), np.ones(len(y)) if weight is None else weight
     if not is_classifier(model):
         rest = y - model.predict(X)
-        each = (rest - rest.mean()) ** 2 / max(y.var(), 1e-12)
-        return each.mean(), (each - each.mean()) / n
+        each = (rest - weighted_mean(rest, w)) ** 2 / max(weighted_var(y, w), 1e-12)
+        return weighted_mean(each, w), influence_on_mean(each, w) / n
     if not hasattr(model, "predict_proba") and not hasattr(model, "decision_function"):
         wrong = (model.predict(X) != y).astype(float)
-        return wrong.mean(), (wrong - wrong.mean()) / n
+        return weighted_mean(wrong, w), influence_on_mean(wrong, w) / n
     method = "predict_proba" if hasattr(model, "predict_proba") else "decision_function"
     scores = getattr(model, method)(X)
     if scores.ndim == 1:
@@ -106,12 +111,14 @@ def loss_of(model, X, y):
     classes = [c for c in range(len(model.classes_)) if 0 < (y == model.classes_[c]).mean() < 1]
     if len(model.classes_) == 2:
         classes = classes[-1:]
-    areas = [area(scores[:, c], y == model.classes_[c]) for c in classes]
+    areas = [area(scores[:, c], y == model.classes_[c], w) for c in classes]
     return 1 - np.mean([a for a, _ in areas]), -np.mean([i for _, i in areas], 0)
 
 
-def area(score, positive):
+def area(score, positive, weight=None):
     """The area under the ROC curve, and the influence of each row (DeLong et al., 1988).
+
+    Rows count by ``weight`` (n,), by default 1.
 
     Examples
     --------
@@ -119,13 +126,16 @@ def area(score, positive):
     >>> float(found), influence.tolist()
     (0.75, [0.125, -0.125, -0.125, 0.125])
     """
-    ranks = stats.rankdata(score)
-    n1, n0 = positive.sum(), (~positive).sum()
-    share = np.empty(len(score))  # of the rows of the other class that a row is ranked right with
-    share[positive] = (ranks[positive] - stats.rankdata(score[positive])) / n0
-    share[~positive] = 1 - (ranks[~positive] - stats.rankdata(score[~positive])) / n1
-    found = share[positive].mean()
-    return found, (share - found) / np.where(positive, n1, n0)
+    weight = np.ones(len(score)) if weight is None else weight
+    place = np.unique(score, return_inverse=True)[1]
+    ones, zeros = (np.bincount(place, weight * own) for own in (positive, ~positive))
+    # Weight of each class below a score, where equal scores count half.
+    below_1, below_0 = (np.cumsum(own) - own / 2 for own in (ones, zeros))
+    n1, n0 = ones.sum(), zeros.sum()
+    # Share of the rows of the other class that a row is ranked right with.
+    share = np.where(positive, below_0[place] / n0, 1 - below_1[place] / n1)
+    found = share @ (weight * positive) / n1
+    return found, weight * (share - found) / np.where(positive, n1, n0)
 
 
 def weight_of(y, label):
@@ -165,7 +175,9 @@ def choose_features(result, ranker, downstream, n_jobs=None, progress=None):
     y = target.y if target.classes is None else target.classes[target.y]
     splits, harmless = ranker.splits(progress)
     number, numbers, losses = choose_number(
-        result.features.X, y, splits, models, n_jobs, progress, harmless
+        *(result.features.X, y, splits, models, n_jobs, progress, harmless),
+        weight=result.weight,
+        cluster=result.cluster,
     )
     LOGGER.info(
         "Number of features: %d of %d are as accurate as the best number on left-out %ss",
@@ -181,7 +193,18 @@ def choose_features(result, ranker, downstream, n_jobs=None, progress=None):
     return number, pd.DataFrame({"n_features": numbers, "loss": mean})
 
 
-def choose_number(X, y, splits, downstream, n_jobs=None, progress=None, harmless=None):
+def choose_number(
+    X,
+    y,
+    splits,
+    downstream,
+    n_jobs=None,
+    progress=None,
+    harmless=None,
+    *,
+    weight=None,
+    cluster=None,
+):
     """The smallest number of features that is as accurate as the best number.
 
     The best number has the lowest mean loss over the left-out parts. If a paired t-test at level
@@ -202,6 +225,10 @@ def choose_number(X, y, splits, downstream, n_jobs=None, progress=None, harmless
     progress : Progress, optional
     harmless : int, optional
         Between this number and all features, none is tried.
+    weight : array of shape (N,), optional
+        Weights of the rows in the losses, and in the fits of models that take ``sample_weight``.
+    cluster : int array of shape (N,), optional
+        Rows whose losses depend on one another.
 
     Returns
     -------
@@ -212,18 +239,24 @@ def choose_number(X, y, splits, downstream, n_jobs=None, progress=None, harmless
         Means over the models.
     """
     progress = progress or Progress()
+    weight = np.ones(len(y)) if weight is None else weight
     numbers = candidate_numbers(min(len(order) for _, _, order in splits), harmless)
     label = is_classifier(downstream[0])
-    weight = np.array([weight_of(y[test], label) for _, test, _ in splits])
-    used = [s for s, w in zip(splits, weight, strict=True) if w > 0]
-    weight = weight[weight > 0]
+    shares = np.array([weight_of(y[test], label) for _, test, _ in splits])
+    used = [s for s, share in zip(splits, shares, strict=True) if share > 0]
+    shares = shares[shares > 0]
     if not used:
         return numbers[-1], numbers, np.zeros((0, len(numbers)))
 
     def losses_of(model, train, test, order, k):
         columns = np.concatenate(order[:k])
-        fitted = clone(model).fit(X[np.ix_(train, columns)], y[train])
-        return loss_of(fitted, X[np.ix_(test, columns)], y[test])
+        weighted = varies(weight) and weight_parameter(model) is not None
+        own = weight[train] if weighted else None
+        fitted = fit_weighted(clone(model), X[np.ix_(train, columns)], y[train], own)
+        loss, influence = loss_of(fitted, X[np.ix_(test, columns)], y[test], weight[test])
+        if cluster is not None:
+            influence = cluster_sums(np.unique(cluster[test], return_inverse=True)[1], influence)
+        return loss, influence
 
     work = (
         delayed(losses_of)(model, train, test, order, k)
@@ -244,7 +277,7 @@ def choose_number(X, y, splits, downstream, n_jobs=None, progress=None, harmless
         ]
         influence.append(np.mean(parts, 0))
     risky = harmless is not None and harmless < numbers[-1]
-    return numbers[as_good(losses, weight, influence, risky=risky)], numbers, losses
+    return numbers[as_good(losses, shares, influence, risky=risky)], numbers, losses
 
 
 def compare(losses, weight, influence, reference):

@@ -154,7 +154,8 @@ class PlaceboMixin(FittedEffect):
             take = X.iloc[rows] if isinstance(X, pd.DataFrame) else np.asarray(X)[rows]
             clusters = self._clusters_
             own = None if clusters is None else clusters[rows]
-            model.fit(take, new_y[rows], treatment=new_T[rows], cluster=own)
+            known = {"cluster": own, "sample_weight": self._weight_[rows]}
+            model.fit(take, new_y[rows], treatment=new_T[rows], **known)
             return model.effect_ / model.stderr_
 
         found = {}

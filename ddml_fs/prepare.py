@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from fnmatch import fnmatchcase
 
 import numpy as np
 import pandas as pd
 
-from ddml_fs.columns import MOST_CLASSES, is_text, named
+from ddml_fs.columns import MOST_CLASSES, find_column, is_text, named, pick
 from ddml_fs.features import Encoding
 
 TASKS = ("auto", "classification", "regression", "number")
@@ -31,6 +29,8 @@ class Prepared:
     task : {"classification", "regression"}
     notes : list of str
         What was assumed, one sentence each.
+    weight, cluster : arrays of shape (n_samples,), or None
+        Weights of the rows, and clusters of rows that depend on one another.
     """
 
     X: pd.DataFrame
@@ -38,6 +38,8 @@ class Prepared:
     domain: np.ndarray | None
     task: str
     notes: list
+    weight: np.ndarray | None = None
+    cluster: np.ndarray | None = None
 
 
 def prepare(
@@ -50,6 +52,8 @@ def prepare(
     columns: Sequence[str] = (),
     keep: Sequence[str] = (),
     task: str = "auto",
+    weight: str = "",
+    cluster: str = "",
 ) -> Prepared:
     """Take features, label and domains from a table.
 
@@ -63,6 +67,8 @@ def prepare(
         and that are features although they look like names of rows.
     task : {"auto", "classification", "regression", "number"}
         What the label is; "number": two classes as 0/1, and all else as numbers.
+    weight, cluster : str
+        Columns of weights and clusters, which are no features; empty for none.
 
     Returns
     -------
@@ -81,13 +87,17 @@ def prepare(
     domain = find_column(domain, names) if domain else ""
     if label == domain:
         raise ValueError(f"label and domain must be two columns, got {label!r} for both.")
+    weight, cluster = (find_column(name, names) if name else "" for name in (weight, cluster))
+    roles = list(filter(None, (label, domain, weight, cluster)))
+    if len(set(roles)) < len(roles):
+        raise ValueError(f"label, domain, weight and cluster must be different, got {roles}.")
     left_out = [*pick(drop, names), *pick(ids, names)]
     for name in filter(None, (label, domain)):
         if name in left_out:
             raise ValueError(f"column {name!r} cannot be left out: it is the label or the domain.")
     features = pick(columns, names) if columns else names
-    features = [name for name in features if name not in (label, domain, *left_out)]
-    frame, notes = without_gaps(frame, label, domain)
+    features = [name for name in features if name not in (*roles, *left_out)]
+    frame, notes = without_gaps(frame, roles)
     y, kind, note = read_label(frame[label], task)
     notes = [note, *notes]
     groups = None
@@ -101,45 +111,29 @@ def prepare(
     if len(X) < FEWEST_ROWS:
         raise ValueError(f"there must be at least {FEWEST_ROWS} rows with a label, got {len(X)}.")
     notes += [*more, f"{len(X)} rows, {X.shape[1]} features: {describe_encoding(X)}"]
-    return Prepared(X.reset_index(drop=True), y, groups, kind, notes)
+    rows, more = read_rows(frame, weight, cluster)
+    return Prepared(X.reset_index(drop=True), y, groups, kind, [*notes, *more], **rows)
 
 
-def find_column(name, names):
-    """A column by its name, or an error that names the nearest one."""
-    if name in names:
-        return name
-    lower = {other.lower(): other for other in names}
-    near = get_close_matches(name.lower(), lower, n=1)
-    hint = f"did you mean {lower[near[0]]!r}?" if near else f"the columns are {named(names, 8)}."
-    raise ValueError(f"there is no column {name!r}; {hint}")
+def read_rows(frame, weight, cluster):
+    """Weights and clusters of the rows by name, if there are any, and notes on them."""
+    rows, notes = {}, []
+    if weight:
+        if not pd.api.types.is_numeric_dtype(frame[weight]):
+            raise ValueError(f"weight {weight!r} must hold numbers, got {frame[weight].iloc[0]!r}.")
+        rows["weight"] = frame[weight].to_numpy(dtype=float)
+        notes += [f"rows weighted by `{weight}`"]
+    if cluster:
+        rows["cluster"] = frame[cluster].to_numpy()
+        found = count(frame[cluster].nunique(), "cluster")
+        notes += [f"{found} by `{cluster}`, whose rows may depend on one another"]
+    return rows, notes
 
 
-def pick(patterns, names):
-    """Columns by names or patterns such as "lab_*"; several may stand in one text, with commas.
-
-    Examples
-    --------
-    >>> pick(["lab_*,age"], ["lab_a", "lab_b", "age", "sex"])
-    ['lab_a', 'lab_b', 'age']
-    """
-    found: list = []
-    for given in patterns:
-        for pattern in [given] if given in names else given.split(","):
-            pattern = pattern.strip()
-            if any(c in pattern for c in "*?[") and pattern not in names:
-                matches = [name for name in names if fnmatchcase(name, pattern)]
-                if not matches:
-                    raise ValueError(f"no column matches the pattern {pattern!r}.")
-            else:
-                matches = [find_column(pattern, names)]
-            found += [name for name in matches if name not in found]
-    return found
-
-
-def without_gaps(frame, label, domain):
-    """Rows that have a label and a domain."""
+def without_gaps(frame, roles):
+    """Rows that have a label, a domain, and all else that is said about rows."""
     notes = []
-    for name in filter(None, (label, domain)):
+    for name in roles:
         missing = frame[name].isna()
         if missing.all():
             raise ValueError(f"column {name!r} is missing in every row.")

@@ -10,6 +10,7 @@ from ddml_fs.encoding import splits_of_domains
 from ddml_fs.features import ROOMY, bent_columns
 from ddml_fs.gain_models import RowModel, centred_blocks, products
 from ddml_fs.progress import Progress
+from ddml_fs.weights import column, weighted_mean, weighted_var
 
 RANKINGS = ("gain", "effect", "tstat", "stability")
 
@@ -88,11 +89,13 @@ class Ranker:
         Z = np.column_stack([features.Z, hinges])[:, order]
         blocks = own[order], bent[order], features.n_features
         outcomes = np.column_stack(target.outcomes)
+        weight = self.result.weight
         if target.classes is None:
-            return products(Z, outcomes, self.labels, *blocks, domains=self.part == "domain")
-        rows = self.informative
-        Z, own, bent = centred_blocks(Z[rows], *blocks, domain[rows])
-        parts = outcomes[rows], self.labels[rows], domain[rows]
+            several = self.part == "domain"
+            return products(Z, outcomes, self.labels, *blocks, domains=several, weight=weight)
+        rows = self.informative & (weight > 0)
+        Z, own, bent = centred_blocks(Z[rows], *blocks, domain[rows], weight[rows])
+        parts = outcomes[rows], self.labels[rows], domain[rows], weight[rows]
         return RowModel(Z, *parts, own, bent, features.n_features)
 
     def _stands_for_itself(self):
@@ -101,13 +104,13 @@ class Ranker:
         The others come last, as they add next to nothing to it.
         """
         features, target = self.result.features, self.result.target
-        outcomes = np.column_stack(target.outcomes)
-        outcomes = outcomes - outcomes.mean(0)
+        outcomes, weight = np.column_stack(target.outcomes), self.result.weight
+        outcomes = column(weight, outcomes) * (outcomes - weighted_mean(outcomes, weight))
         best = np.ones(features.n_features, bool)
         for f in np.unique(features.near[features.near != np.arange(features.n_features)]):
             alike = np.flatnonzero(features.near == f)
             Z = features.Z[:, np.isin(features.own, alike)]
-            size = np.abs((Z - Z.mean(0)).T @ outcomes / Z.std(0)[:, None]).sum(1)
+            size = np.abs((Z - Z.mean(0)).T @ outcomes).sum(1) / np.sqrt(weighted_var(Z, weight))
             best[np.delete(alike, np.argmax(size))] = False
         return best
 

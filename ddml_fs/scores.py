@@ -14,6 +14,7 @@ from scipy.special import expit, logit
 
 from ddml_fs.inference import stderr_of
 from ddml_fs.validation import check_number, check_option
+from ddml_fs.weights import column, weighted_mean
 
 DELTA = 1e-8  # δ and ε of Eqs. 15, 17 and 23
 TINY = 1e-300
@@ -49,26 +50,33 @@ class Moments:
     dispersion : float or array of shape (F,), optional
         Variance of the outcome's residual divided by its variance in the model of the score: 1 for
         a label, σ² for a number. None if the score has no model-based standard error.
+    weight : float or array of shape (N,)
+        Weights of the rows.
     """
 
     psi_a: np.ndarray
     psi_b: np.ndarray
     dispersion: float | np.ndarray | None = None
+    weight: float | np.ndarray = 1.0
 
     @cached_property
     def theta(self):
-        """The effect: the root of the mean of ψ; a float or an array of shape (F,)."""
-        return self.psi_b.mean(0) / self._slope
+        """The effect: the root of the weighted mean of ψ; a float or an array of shape (F,)."""
+        return (self._weight * self.psi_b).mean(0) / self._slope
 
     @cached_property
     def influence(self):
         """Each row's influence on the effect, with mean 0; same shape as ``psi_a``."""
-        return (self.psi_a * self.theta + self.psi_b) / self._slope
+        return self._weight * (self.psi_a * self.theta + self.psi_b) / self._slope
 
     @cached_property
     def _slope(self):
         """−mean ψ_a, at least a tiny number: a treatment without residuals has the effect 0."""
-        return np.maximum(-self.psi_a.mean(0), TINY)
+        return np.maximum(-(self._weight * self.psi_a).mean(0), TINY)
+
+    @property
+    def _weight(self):
+        return column(self.weight, self.psi_a)
 
     @property
     def stderr(self):
@@ -80,7 +88,7 @@ class Moments:
         """Information of every row about the effect; same shape as ``psi_a``."""
         if self.dispersion is None:
             raise ValueError("this score has no model-based standard error; use stderr.")
-        return -self.psi_a / self.dispersion
+        return -self._weight * self.psi_a / self.dispersion
 
     @property
     def model_stderr(self):
@@ -112,7 +120,7 @@ class Score:
         """Name of the quantity that the effect estimates."""
         raise NotImplementedError
 
-    def moments(self, T, Y, hat) -> Moments:
+    def moments(self, T, Y, hat, weight=1.0) -> Moments:
         """ψ_a and ψ_b from treatment, outcome and nuisances.
 
         Parameters
@@ -120,6 +128,7 @@ class Score:
         T, Y : arrays of shape (N,) or (N, F)
         hat : object with ``m``, ``g`` and, for scores with arms, ``mu_0`` and ``mu_1``
             Held-out predictions, of the shape of T.
+        weight : float or array of shape (N,)
         """
         raise NotImplementedError
 
@@ -127,22 +136,22 @@ class Score:
 class ResidualScore(Score):
     """A score that needs only the residuals v = T − m and e = Y − g."""
 
-    def moments(self, T, Y, hat):
+    def moments(self, T, Y, hat, weight=1.0):
         """ψ_a and ψ_b from treatment, outcome and nuisances."""
         v, e = residuals(T, hat.m, Y, hat.g)
-        return self.of_residuals(v, e, hat.g, self.dispersion(e))
+        return self.of_residuals(v, e, hat.g, self.dispersion(e, weight), weight)
 
-    def of_residuals(self, v, e, g=0.0, dispersion=None) -> Moments:
+    def of_residuals(self, v, e, g=0.0, dispersion=None, weight=1.0) -> Moments:
         """ψ_a and ψ_b from residuals v and e and the prediction g; all (N,) or (N, F)."""
-        return Moments(-(v**2) * self.variance(g), v * e, dispersion)
+        return Moments(-(v**2) * self.variance(g), v * e, dispersion, weight)
 
     def variance(self, g):
         """The outcome's variance given X in the score's model, up to the dispersion."""
         return 1.0
 
-    def dispersion(self, e):
+    def dispersion(self, e, weight=1.0):
         """The dispersion, from the outcome's residuals."""
-        return np.mean(e**2, 0, dtype=np.float64) + DELTA
+        return weighted_mean(e**2, weight) + DELTA
 
 
 @dataclass(frozen=True)
@@ -175,29 +184,28 @@ class Logistic(ResidualScore):
     estimand: ClassVar[str] = "log-odds slope"  # type: ignore[misc]
     label: ClassVar[bool] = True
 
-    def of_residuals(self, v, e, g=0.0, dispersion=None):
+    def of_residuals(self, v, e, g=0.0, dispersion=None, weight=1.0):
         """ψ_a and ψ_b at θ, which Newton's method finds, starting at zero."""
-        y = e + g
-        start = log_odds(g)
-        spread = np.maximum(np.sqrt(np.mean(v**2, 0, dtype=np.float64)), TINY).astype(v.dtype)
+        y, start, w = e + g, log_odds(g), column(weight, v)
+        spread = np.maximum(np.sqrt(weighted_mean(v**2, weight)), TINY).astype(v.dtype)
         theta, p = np.zeros_like(spread), expit(start)
         for _ in range(NEWTON_STEPS):
-            information = np.maximum((v**2 * self.variance(p)).sum(0), TINY)
-            step = (v * (y - p)).sum(0) / information
+            information = np.maximum((w * v**2 * self.variance(p)).sum(0), TINY)
+            step = (w * v * (y - p)).sum(0) / information
             step = np.clip(step * spread, -LONGEST_STEP, LONGEST_STEP) / spread
             theta = np.clip((theta + step) * spread, -LARGEST, LARGEST) / spread
             p = expit(start + theta * v)
             if np.abs(step * spread).max(initial=0) < TOLERANCE:
                 break
         information = v**2 * self.variance(p)
-        return Moments(-information, v * (y - p) + information * theta, dispersion)
+        return Moments(-information, v * (y - p) + information * theta, dispersion, weight)
 
     def variance(self, g):
         """The variance of a label, g(1 − g)."""
         g = np.clip(g, 0, 1)
         return g * (1 - g)
 
-    def dispersion(self, e):
+    def dispersion(self, e, weight=1.0):
         """1: a label has no dispersion beyond its variance g(1 − g)."""
         return 1.0
 
@@ -225,15 +233,16 @@ class Interactive(Score):
         """ATE or ATT."""
         return self.target.upper()
 
-    def moments(self, T, Y, hat):
+    def moments(self, T, Y, hat, weight=1.0):
         """ψ_a and ψ_b from treatment, outcome and nuisances."""
         m = np.clip(hat.m, self.clip, 1 - self.clip)
         rest_0, rest_1 = Y - hat.mu_0, Y - hat.mu_1
         if self.target == "ate":
             signal = hat.mu_1 - hat.mu_0 + T * rest_1 / m - (1 - T) * rest_0 / (1 - m)
-            return Moments(-np.ones_like(signal), signal)
-        share = T.mean(0)
-        return Moments(-T / share, (T - (1 - T) * m / (1 - m)) * rest_0 / share)
+            return Moments(-np.ones_like(signal), signal, weight=weight)
+        share = weighted_mean(T, weight)
+        psi_b = (T - (1 - T) * m / (1 - m)) * rest_0 / share
+        return Moments(-T / share, psi_b, weight=weight)
 
 
 SCORES = ("auto", "partially_linear", "interactive", "logistic")

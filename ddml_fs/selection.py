@@ -45,6 +45,8 @@ class FittedSelection(HTMLRepr, TableSelector):
         Features that vary, best first.
     _maxima_ : array
         Largest |t| in the draws of the bootstrap.
+    _error_df_ : float
+        Degrees of freedom of the errors; infinite without clusters.
     """
 
     n_features_to_select: int | float | str
@@ -55,6 +57,7 @@ class FittedSelection(HTMLRepr, TableSelector):
     _table_: pd.DataFrame
     _order_: np.ndarray
     _maxima_: np.ndarray
+    _error_df_: float
 
     def _check_options(self):
         """Refuse wrong parameters."""
@@ -124,7 +127,9 @@ class FittedSelection(HTMLRepr, TableSelector):
         """
         check_is_fitted(self)
         check_number(level, "level", 1e-6, 1 - 1e-6)
-        reach = np.quantile(self._maxima_, level) if joint else stats.norm.ppf(0.5 + level / 2)
+        reach = stats.t.ppf(0.5 + level / 2, self._error_df_)
+        if joint:
+            reach = np.quantile(self._maxima_, level)
         half = reach * self._table_["stderr"]
         return pd.DataFrame(
             {"low": self._table_["effect"] - half, "high": self._table_["effect"] + half}

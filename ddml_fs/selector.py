@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from ddml_fs import cautions, inference
 from ddml_fs.effects_table import chosen, domain_effects, effects_table, spread_to_copies
-from ddml_fs.encoding import number_of_folds, read_domains, read_target
+from ddml_fs.encoding import number_of_folds, read_target
 from ddml_fs.engine.devices import limit_threads, resolve_devices
 from ddml_fs.engine.resources import Resources
 from ddml_fs.features import Encoding, read_features
@@ -21,17 +21,12 @@ from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.number import check_number_to_select, choose_features
 from ddml_fs.progress import progress_bar
 from ddml_fs.ranking import RANKINGS, Ranker
+from ddml_fs.rows import read_rows
 from ddml_fs.selection import FittedSelection
-from ddml_fs.sweep import (
-    DOSES,
-    SweepInput,
-    nuisance_for,
-    score_for,
-    seed_for,
-    sweep,
-)
+from ddml_fs.sweep import DOSES, SweepInput, nuisance_for, score_for, seed_for, sweep
 from ddml_fs.tables import column_names, read_table
 from ddml_fs.validation import check_integer, check_number, check_option, forget_fit
+from ddml_fs.weights import varies
 
 N_DRAWS = 1000  # of the multiplier bootstrap
 LOGGER = logging.getLogger(__name__)
@@ -83,7 +78,7 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         False discovery rate of "fdr".
     downstream : estimator or list of them, optional
         Model for "auto": by default logistic regression on scaled features, or ridge regression for
-        numbers. With several models, their mean loss counts.
+        numbers. With several models, their mean loss counts. Weights reach those that take them.
     task : {"auto", "classification", "regression"}, default="auto"
         What y is. "auto": labels are strings, booleans, or integers with at most 20 values.
     memory_budget : float, default=1.0
@@ -141,8 +136,9 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
     ``robustness``, the share of the remaining variance of the feature and of the outcome that a
     confounder which was not measured would have to explain to bring the effect to zero; ``score``,
     ``rank``, ``selected``. With several classes, a row describes the ``class`` with the
-    largest |z|, and p-values account for this choice. Standard errors are model-based and corrected
-    for the degrees of freedom of the nuisances.
+    largest |z|, and p-values account for this choice. Standard errors are corrected for the degrees
+    of freedom of the nuisances. They are model-based or, with weights that differ or with clusters,
+    robust (sandwich), as are the tests and the joint intervals.
 
     Rows with a negative ``sample_domain`` are targets, as in skada, and are never used. Sparse
     input is converted to a dense matrix in single precision.
@@ -158,8 +154,9 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
     True
     """
 
-    # skada's name for domain labels; metadata routing passes it without a request.
-    __metadata_request__fit = {"sample_domain": True}  # noqa: RUF012
+    # skada's name for domain labels; metadata routing passes both without a request. Weights need
+    # one (``set_fit_request``), as those of all estimators of scikit-learn.
+    __metadata_request__fit = {"sample_domain": True, "cluster": True}  # noqa: RUF012
 
     def __init__(
         self,
@@ -202,7 +199,14 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_domain: Any = None,
+        sample_weight: Any = None,
+        cluster: Any = None,
+    ) -> Self:
         """Estimate the effects of all features, and rank them.
 
         Parameters
@@ -213,20 +217,25 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
             Labels or numbers.
         sample_domain : array of shape (n_samples,), optional
             The domain of each row; negative numbers mark targets, which are left out.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the rows. Only their ratios matter; rows with weight 0 are left out.
+        cluster : array of shape (n_samples,), optional
+            Clusters of rows that depend on one another. Folds do not split them, and errors allow
+            for the dependence.
 
         Returns
         -------
         self : CausalFeatureSelector
         """
-        self.fit_sweep(X, y, sample_domain)
+        self.fit_sweep(X, y, sample_domain, sample_weight, cluster)
         return self
 
-    def fit_sweep(self, X: Any, y: Any, sample_domain: Any = None) -> Ranker:
+    def fit_sweep(self, X, y, sample_domain=None, sample_weight=None, cluster=None) -> Ranker:
         """Fit, and return the evidence and its orders, for estimators that build on them.
 
         Parameters
         ----------
-        X, y, sample_domain
+        X, y, sample_domain, sample_weight, cluster
             As in :meth:`fit`.
 
         Returns
@@ -236,21 +245,22 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         """
         forget_fit(self)
         self._check_options()
-        source, domain, self.domains_ = read_domains(sample_domain, _num_samples(X))
-        if not source.all():
-            X, y = (_safe_indexing(a, np.flatnonzero(source)) for a in (X, y))
-        X, y = read_table(self, X, y)
+        rows = read_rows(_num_samples(X), sample_domain, sample_weight, cluster)
+        domain, self.domains_ = rows.domain, rows.domains
+        X, y = read_table(self, rows.of(X), rows.of(y))
         encoding = self._encoding_ = Encoding.of(X, column_names(self), self.groups)
         target = read_target(y, self.task)
         self.task_ = "regression" if target.classes is None else "classification"
-        features = read_features(encoding.read(X), encoding.own, len(encoding.names))
+        table = encoding.read(X)
+        features = read_features(table, encoding.own, len(encoding.names), rows.weight)
         cautions.warn_of_label_copies(features, target, encoding.names)
         cautions.warn_of_repeats(features, encoding.names)
         cautions.warn_of_domains(domain, self.domains_, target)
         # Threads of small computations wait for one another, above all on a busy machine.
         threads = limit_threads(effective_n_jobs(self.n_jobs))
         with threads, progress_bar(self.verbose, "sweep") as progress:
-            result = self._sweep(SweepInput(features, target, domain), progress)
+            given = SweepInput(features, target, domain, rows.weight, rows.cluster)
+            result = self._sweep(given, progress)
             cautions.warn_of_collinear(result.evidence, features, encoding.names)
             ranker = Ranker(result, self.ranking, self.risk_aversion, self.dose != "linear")
             progress.enter("ranking")
@@ -282,8 +292,10 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         nuisance = nuisance_for(given.features) if auto else resolve_nuisance(self.nuisance)
         nuisance.check(score)
         nuisance.check_resources(self.device, self.checkpoint)
+        if varies(given.weight):
+            nuisance.check_weights()
         self._seed_ = seed_for(self.random_state, self.checkpoint, given)
-        n_folds = number_of_folds(self.n_folds, given.target)
+        n_folds = number_of_folds(self.n_folds, given.target, given.cluster)
         LOGGER.info(
             "%d rows, %d domains, %d distinct features in %d columns; nuisance %r, %s score, "
             "%d folds",
@@ -322,7 +334,8 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         self.ranking_, self.scores_ = ranking[column], self._table_["score"].to_numpy()[column]
         influence = chosen(shown, [s.influence for s in result.evidence])
         rng = check_random_state(self._seed_)
-        self._maxima_ = inference.bootstrap_maxima(influence, N_DRAWS, rng)
+        self._maxima_ = inference.bootstrap_maxima(influence, N_DRAWS, rng, result.cluster)
+        self._error_df_ = result.error_df
 
     def _choose(self, result, ranker, progress):
         """Choose the number of features."""

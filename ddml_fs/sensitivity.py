@@ -20,6 +20,7 @@ from ddml_fs.estimate import FittedEffect
 from ddml_fs.inference import robustness_value, stderr_of, strength
 from ddml_fs.scores import Interactive, PartiallyLinear, residuals
 from ddml_fs.validation import check_number
+from ddml_fs.weights import influence_on_mean, weighted_mean, weighted_var
 
 STRONGEST = 0.999  # a confounder's strength, at most
 
@@ -52,7 +53,7 @@ class Elements:
         return (self.sigma2 * self.psi_nu2 + self.nu2 * self.psi_sigma2) / (2 * self.S)
 
 
-def elements(score, T, Y, hat, theta):
+def elements(score, T, Y, hat, theta, weight=1.0):
     """σ² and ν² of a score, with the influence of every row.
 
     Parameters
@@ -63,6 +64,8 @@ def elements(score, T, Y, hat, theta):
         Held-out predictions.
     theta : float
         The effect.
+    weight : float or array of shape (N,)
+        Weights of the rows.
 
     Returns
     -------
@@ -71,21 +74,22 @@ def elements(score, T, Y, hat, theta):
     if isinstance(score, PartiallyLinear):
         v, e = residuals(T, hat.m, Y, hat.g)
         squares = (e - theta * v) ** 2
-        nu2 = 1 / np.mean(v**2)
-        return Elements(squares.mean(), nu2, squares - squares.mean(), nu2 - v**2 * nu2**2)
+        nu2 = 1 / weighted_mean(v**2, weight)
+        psi_nu2 = -(nu2**2) * influence_on_mean(v**2, weight)
+        sigma2, psi_sigma2 = weighted_mean(squares, weight), influence_on_mean(squares, weight)
+        return Elements(sigma2, nu2, psi_sigma2, psi_nu2)
     if isinstance(score, Interactive):
         m = np.clip(hat.m, score.clip, 1 - score.clip)
         squares = (Y - np.where(T == 1, hat.mu_1, hat.mu_0)) ** 2
-        share = T.mean()
-        weight, weight_bar = (1.0, 1.0) if score.target == "ate" else (T / share, m / share)
-        representer = weight_bar * (T / m - (1 - T) / (1 - m))
-        moment = weight * weight_bar * (1 / m + 1 / (1 - m))
+        share = weighted_mean(T, weight)
+        own, own_bar = (1.0, 1.0) if score.target == "ate" else (T / share, m / share)
+        representer = own_bar * (T / m - (1 - T) / (1 - m))
+        moment = own * own_bar * (1 / m + 1 / (1 - m))
         second = 2 * moment - representer**2  # its mean is that of the square, and is orthogonal
-        if second.mean() <= 0:
+        if weighted_mean(second, weight) <= 0:
             second = representer**2
-        return Elements(
-            squares.mean(), second.mean(), squares - squares.mean(), second - second.mean()
-        )
+        means = [weighted_mean(a, weight) for a in (squares, second)]
+        return Elements(*means, *(influence_on_mean(a, weight) for a in (squares, second)))
     return None
 
 
@@ -204,14 +208,15 @@ class SensitivityMixin(FittedEffect):
         if not isinstance(X, pd.DataFrame):
             raise TypeError(f"benchmark needs X as a DataFrame, got {type(X).__name__}.")
         rows = {}
-        variance = np.var(np.asarray(y, dtype=np.float64))
+        variance = weighted_var(np.asarray(y, dtype=np.float64), self._weight_)
+        known = {"cluster": self._clusters_, "sample_weight": self._weight_}
         for names in columns:
             names = [names] if isinstance(names, str) else list(names)
             unknown = [name for name in names if name not in X]
             if unknown:
                 raise ValueError(f"columns must be among those of X, got {unknown[0]!r}.")
             short = clone(self)  # type: ignore[type-var]
-            short.fit(X.drop(columns=names), y, treatment=treatment, cluster=self._clusters_)
+            short.fit(X.drop(columns=names), y, treatment=treatment, **known)
             row = compare(short.sensitivity_elements(), given, variance)
             change = short.effect_ - self.effect_
             rho = float(np.sign(change)) * min(abs(change) / max(row.pop("reach"), 1e-12), 1.0)

@@ -16,6 +16,7 @@ from ddml_fs.features import ROOMY, Features, bent_columns
 from ddml_fs.nuisances import Additive, Ridge
 from ddml_fs.nuisances.additive import WIDEST
 from ddml_fs.scores import Logistic, PartiallyLinear, residuals
+from ddml_fs.weights import weighted_mean
 
 SCREENS = 2  # most consequences that bias the first screen are excluded from the second
 DOSES = ("auto", "linear", "spline")
@@ -31,14 +32,27 @@ class SweepInput:
     features : Features
     target : Target
     domain : int array of shape (N,)
+    weight : array of shape (N,)
+        With mean 1.
+    cluster : int array of shape (N,), or None
+        Rows that depend on one another.
     """
 
     features: Features
     target: Target
     domain: np.ndarray
+    weight: np.ndarray
+    cluster: np.ndarray | None = None
+
+    @property
+    def error_df(self):
+        """Degrees of freedom of standard errors: clusters without domains, or infinite."""
+        if self.cluster is None:
+            return np.inf
+        return int(self.cluster.max() - self.domain.max())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SweepResult(SweepInput):
     """Data and results of a sweep.
 
@@ -84,7 +98,7 @@ def nuisance_for(features):
     return Ridge() if wide else Additive()
 
 
-def bent_features(features, hinges, column, e, part):
+def bent_features(features, hinges, column, e, part, weight):
     """Features whose hinge functions lower the held-out loss.
 
     Parameters
@@ -97,15 +111,16 @@ def bent_features(features, hinges, column, e, part):
         Outcomes, centred.
     part : int array of shape (N,)
         Folds.
+    weight : array of shape (N,)
 
     Returns
     -------
     bent : bool array of shape (F,)
     """
-    A = np.column_stack([np.ones(len(e)), features.Z / features.unit]).astype(np.float64)
+    A = np.sqrt(weight)[:, None] * np.column_stack([np.ones(len(e)), features.Z / features.unit])
     gram = A.T @ A + 1e-3 * len(A) * np.eye(A.shape[1])
     H = hinges / np.maximum(hinges.std(0), 1e-9)
-    both = np.column_stack([H, e])
+    both = np.sqrt(weight)[:, None] * np.column_stack([H, e])
     both = both - A @ np.linalg.solve(gram, A.T @ both)
     H, e = both[:, : H.shape[1]], both[:, H.shape[1] :]
     owner = features.own[column]
@@ -143,8 +158,14 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
     result : SweepResult
     """
     features, target, domain = given.features, given.target, given.domain
+    weight = given.weight
     if not features.n_features:
         raise ValueError("X must have a column that varies, got only constant columns.")
+    if given.error_df < 1:
+        raise ValueError(
+            "cluster must have more clusters than there are domains, got "
+            f"{given.cluster.max() + 1} clusters and {domain.max() + 1} domains."
+        )
     outcomes = np.column_stack(target.outcomes)
     hinges, column = bent_columns(features)
     # With few rows, curves of all columns would fit noise.
@@ -170,13 +191,16 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
             domain=domain,
             n_folds=n_folds,
             strata=strata_of(target, domain, n_folds),
+            groups=given.cluster,
+            weight=weight,
         )
         fold = fold_of(plan)
         bent = np.zeros(features.n_features, bool)
         if bends and dose == "spline":
             bent[own[~straight]] = True
         elif len(at):
-            bent = bent_features(features, hinges, column, outcomes - outcomes.mean(0), fold)
+            centred = outcomes - weighted_mean(outcomes, weight)
+            bent = bent_features(features, hinges, column, centred, fold, weight)
         predictions = model.predict(plan, resources=resources)
         first = np.unique(own, return_index=True)[1]
         found = []
@@ -185,9 +209,9 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
             g = hat.g[:, first]
             v, e = residuals(Z, hat.m, plan.Y[:, c, None].astype(Z.dtype), g)
             parts = {"Z": Z, "own": own, "straight": straight, "tested": straight | bent[own]}
-            found.append(
-                collect(score, v, e, g, **parts, domain=domain, fold=fold, dof=predictions.dof)
-            )
+            parts |= {"domain": domain, "fold": fold, "dof": predictions.dof}
+            known = {"weight": weight, "cluster": given.cluster}
+            found.append(collect(score, v, e, g, **parts, **known))
         return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent)
 
     stable, progress = None, resources.progress

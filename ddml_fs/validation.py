@@ -29,8 +29,8 @@ def forget_fit(estimator):
         delattr(estimator, name)
 
 
-def check_vector(values, name, n_samples):
-    """A numeric vector, finite and not constant, with one value per row of X."""
+def check_vector(values, name, n_samples, weight=None):
+    """A numeric vector, finite and not constant in rows with weight, with one value per row."""
     try:
         vector = column_or_1d(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -40,14 +40,17 @@ def check_vector(values, name, n_samples):
             f"{name} must have one value per row of X ({n_samples}), got {len(vector)}."
         )
     _check_finite(vector, name)
-    if np.ptp(vector) == 0:
-        raise ValueError(f"{name} must vary, got the single value {vector[0]:g} in every row.")
+    own, rows = vector, "every row"
+    if weight is not None and not weight.all():
+        own, rows = vector[weight > 0], "every row with weight"
+    if np.ptp(own) == 0:
+        raise ValueError(f"{name} must vary, got the single value {own[0]:g} in {rows}.")
     return vector
 
 
-def check_label(values, n_samples):
+def check_label(values, n_samples, weight=None):
     """A 0/1 outcome."""
-    label = check_vector(values, "y", n_samples)
+    label = check_vector(values, "y", n_samples, weight)
     levels = np.unique(label)
     if not np.array_equal(levels, [0, 1]):
         raise ValueError(
@@ -74,27 +77,43 @@ def check_column(treatment, X, names):
     return None
 
 
-def check_clusters(cluster, n_samples, n_folds):
-    """Clusters as an int array of shape (n_samples, 1) or (n_samples, 2)."""
+def check_clusters(cluster, n_samples, weight, fewest, named="", ways=2):
+    """Clusters as an int array of shape (n_samples, 1) or (n_samples, 2).
+
+    Clusters whose rows all have weight 0 do not count; their rows have the number 0.
+
+    Parameters
+    ----------
+    cluster : array of shape (n_samples,) or (n_samples, k)
+    n_samples : int
+    weight : array of shape (n_samples,)
+    fewest : int
+        Smallest number of clusters; ``named`` says in errors where it comes from.
+    ways : int
+        Largest number of ways of clustering, k.
+    """
     table = pd.DataFrame(np.asarray(cluster))
-    if len(table) != n_samples or table.shape[1] not in (1, 2):
+    if len(table) != n_samples or not 1 <= table.shape[1] <= ways:
+        both = f" or ({n_samples}, 2)" if ways == 2 else ""
         raise ValueError(
-            f"cluster must have shape ({n_samples},) or ({n_samples}, 2), got "
-            f"{np.asarray(cluster).shape}."
+            f"cluster must have shape ({n_samples},){both}, got {np.asarray(cluster).shape}."
         )
     missing = int(table.isna().to_numpy().sum())
     if missing:
         raise ValueError(f"cluster must name a cluster in every row, got {missing} missing.")
-    codes = np.column_stack([pd.factorize(table[j])[0] for j in table])
+    codes = np.zeros(table.shape, dtype=int)
+    for j in table:
+        known = pd.Index(table.loc[weight > 0, j].unique())
+        codes[:, j] = np.maximum(known.get_indexer(table[j]), 0)
     least = codes.max(0).min() + 1
-    if least < n_folds:
-        raise ValueError(f"cluster must have at least n_folds={n_folds} clusters, got {least}.")
+    if least < fewest:
+        raise ValueError(f"cluster must have at least {named}{fewest} clusters, got {least}.")
     return codes
 
 
-def check_treatment(values, n_samples):
+def check_treatment(values, n_samples, weight=None):
     """The treatment, and whether it is binary."""
-    treatment = check_vector(values, "treatment", n_samples)
+    treatment = check_vector(values, "treatment", n_samples, weight)
     levels = np.unique(treatment)
     if len(levels) == 2 and not np.array_equal(levels, [0, 1]):
         raise ValueError(
@@ -121,7 +140,10 @@ def check_identified(X, treatment):
 
 
 def check_folds(n_folds, treatment, binary):
-    """Raise unless every fold can have rows of both arms, and enough rows for validation."""
+    """Raise unless every fold can have rows of both arms, and enough rows for validation.
+
+    ``treatment`` is that of the rows with weight.
+    """
     check_integer(n_folds, "n_folds", 2)
     if binary:
         smallest = int(min(treatment.sum(), (1 - treatment).sum()))

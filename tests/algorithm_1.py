@@ -71,26 +71,31 @@ def rate_of(step, n_steps, peak):
     return peak * (1 + math.cos(math.pi * (step / n_steps - 0.3) / 0.7)) / 2
 
 
-def ridge_start(X, T, Y, train, binary, label, shrinkage):
+def ridge_start(X, T, Y, train, binary, label, shrinkage, weight):
     """What a shrunken network starts from: log-odds of binary targets, values of others."""
-    scaler = StandardScaler().fit(X[train])
+    w = weight[train]
+    scaler = StandardScaler().fit(X[train], sample_weight=w)
     A = scaler.transform(X)
     alpha = shrinkage * X.shape[1]  # n·λ
-    base_T = Ridge(alpha=alpha).fit(A[train], T[train]).predict(A)
+    base_T = Ridge(alpha=alpha).fit(A[train], T[train], sample_weight=w).predict(A)
     if binary:
-        share = T[train].mean()
+        share = np.average(T[train], weights=w)
         base_T = np.clip(base_T, share / 5, 1 - (1 - share) / 5)
         base_T = np.log(base_T / (1 - base_T))
     if label:
         model = LogisticRegression(C=1 / alpha, tol=1e-12, max_iter=10_000)
-        base_Y = model.fit(A[train], Y[train]).decision_function(A)
+        base_Y = model.fit(A[train], Y[train], sample_weight=w).decision_function(A)
     else:
-        base_Y = Ridge(alpha=alpha).fit(A[train], Y[train]).predict(A)
+        base_Y = Ridge(alpha=alpha).fit(A[train], Y[train], sample_weight=w).predict(A)
     return torch.tensor(base_T), torch.tensor(base_Y)
 
 
-def entropy(p, target):
-    return -(target * p.log() + (1 - target) * (1 - p).log()).mean()
+def mean_of(errors, weight):
+    return (weight * errors).sum() / weight.sum()
+
+
+def entropy(p, target, weight):
+    return mean_of(-(target * p.log() + (1 - target) * (1 - p).log()), weight)
 
 
 def algorithm_1(
@@ -113,8 +118,11 @@ def algorithm_1(
     coupled,
     label=False,
     shrinkage=0.0,
+    weight=None,
 ):
     """θ̂, and the cross-fitted predictions T̂ and Ŷ."""
+    weight = np.ones(len(T)) if weight is None else weight
+    mass = torch.as_tensor(weight)
     T_hat, Y_hat = np.empty(len(T)), np.empty(len(T))
     for fold, seed in zip(folds, seeds, strict=True):
         x, t, y = (torch.as_tensor(a).double() for a in (X, T, Y))
@@ -125,12 +133,13 @@ def algorithm_1(
         base_T, base_Y, even_T, even_Y, l2 = 0 * t, 0 * y, 1.0, 1.0, 0.0
         fold_epochs, fold_peak = epochs, peak
         if shrinkage:
-            base_T, base_Y = ridge_start(X, T, Y, fold.train, binary, label, shrinkage)
+            kinds = binary, label, shrinkage, weight
+            base_T, base_Y = ridge_start(X, T, Y, fold.train, *kinds)
             base_T, base_Y = (base_T - t_mean) / t_sd, (base_Y - y_mean) / y_sd
-            penalty = shrinkage * X.shape[1] / len(fold.train)
+            penalty = shrinkage * X.shape[1] / weight[folds[0].train].sum()
             fold_epochs, fold_peak = round(epochs / (1 + penalty)), peak / (1 + penalty)
             l2 = 0.006 * penalty
-            share_T, share_Y = t[fold.fit].mean(), y[fold.fit].mean()
+            share_T, share_Y = (mean_of(a[fold.fit], mass[fold.fit]) for a in (t, y))
             even_T = 1 / (4 * share_T * (1 - share_T)) if binary else 1.0
             even_Y = 1 / (4 * share_Y * (1 - share_Y)) if label else 1.0
 
@@ -150,13 +159,13 @@ def algorithm_1(
 
         def supervised(rows, T_raw, T_pre, Y_raw):
             if binary:
-                loss = even_T * entropy(T_pre, t[rows])
+                loss = even_T * entropy(T_pre, t[rows], mass[rows])
             else:
-                loss = 0.5 * ((t[rows] - T_pre) ** 2).mean().log()
+                loss = 0.5 * mean_of((t[rows] - T_pre) ** 2, mass[rows]).log()
             if label:
-                return loss + even_Y * entropy(torch.sigmoid(Y_raw), y[rows])
+                return loss + even_Y * entropy(torch.sigmoid(Y_raw), y[rows], mass[rows])
             part = theta_0 * t[rows] if coupled else 0.0
-            return loss + 0.5 * ((y[rows] - part - Y_raw) ** 2).mean().log()  # Eq. 13
+            return loss + 0.5 * mean_of((y[rows] - part - Y_raw) ** 2, mass[rows]).log()  # Eq. 13
 
         optimizer = torch.optim.AdamW(weights, lr=peak, weight_decay=decay)
         order = torch.Generator().manual_seed(fold.seed)
@@ -168,7 +177,8 @@ def algorithm_1(
                 Zc, Zt, Zy, T_raw, T_pre, Y_raw = predict(rows)
                 if coupled:
                     v = (t[rows] - T_pre).detach()
-                    new = torch.stack([v @ (y[rows] - Y_raw.detach()), v @ t[rows]]) / B
+                    own = mass[rows] * v
+                    new = torch.stack([own @ (y[rows] - Y_raw.detach()), own @ t[rows]]) / B
                     share = 1 / min(step + 1, 50)
                     running = new if running is None else running + share * (new - running)
                     theta_0 = running[0] / running[1]
@@ -205,4 +215,4 @@ def algorithm_1(
         T_hat[fold.hold] = (T_pre * t_sd + t_mean).numpy()
         Y_hat[fold.hold] = (g * y_sd + y_mean).numpy()
     v, e = T - T_hat, Y - Y_hat  # Eq. 22
-    return v @ e / (v @ v), T_hat, Y_hat  # Eq. 23
+    return (weight * v) @ e / ((weight * v) @ v), T_hat, Y_hat  # Eq. 23

@@ -282,7 +282,8 @@ def test_effect_shift_is_cochrans_test():
     I = rng.uniform(50, 200, (4, 6))
     theta = rng.normal(0.5, 0.3, (4, 6))
     none = np.zeros((1, 6))
-    evidence = Evidence(I * theta, I, np.arange(4), np.zeros(4, int), none, none[0], none[0])
+    cells = np.arange(4), np.zeros(4, int)
+    evidence = Evidence(I * theta, I, *cells, none, none[0], none[0], np.ones(6))
     table = effect_shift([evidence], 1000)
     for f in range(6):
         mean = np.average(theta[:, f], weights=I[:, f])

@@ -60,7 +60,16 @@ def domains():
     return make_domain_data(3, 200, 5, 5, 10, random_state=0)
 
 
-@parametrize_with_checks([EffectClassifier()])
+NOT_FOR_US = dict.fromkeys(
+    [
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    ],
+    "folds are random, copies of a row fall into several of them, and one class has a single row",
+)
+
+
+@parametrize_with_checks([EffectClassifier()], expected_failed_checks=lambda estimator: NOT_FOR_US)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

@@ -15,7 +15,7 @@ from sklearn.feature_selection import f_classif
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from ddml_fs import CausalFeatureSelector
+from ddml_fs import DDML, CausalFeatureSelector
 from ddml_fs.cli import app
 from ddml_fs.cli.demo import estimates
 from ddml_fs.datasets import load_crashes, make_domain_data, make_effect_data
@@ -371,6 +371,59 @@ def test_effect(tmp_path):
     assert "4 missing values in `noise` imputed" in ended.stderr
     biased = CliRunner().invoke(app, [*map(str, command), "--covariates", "noise", "--json"])
     assert json.loads(biased.stdout)["effect"] > 2.5
+
+
+def test_effect_with_weights_and_clusters(tmp_path):
+    """The columns are no covariates, and the result is that of the report's Python code."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.standard_normal(300), "ward": np.arange(300) // 6})
+    frame["dose"] = frame["age"] + rng.standard_normal(300)
+    frame["chance"] = 1 / rng.uniform(0.2, 1, 300)
+    frame["pain"] = 2 * frame["dose"] + frame["age"] + rng.standard_normal(300)
+    frame.loc[:4, "chance"] = np.nan
+    path, report = write(tmp_path / "dose.csv", csv(frame)), tmp_path / "effect.html"
+    command = ["effect", path, "--outcome", "pain", "--treatment", "dose", "--nuisance", "ridge"]
+    command += ["--weight", "chance", "--json", "--report", report, "--cluster"]
+    ended = CliRunner().invoke(app, [*map(str, command), "ward"])
+    assert ended.exit_code == 0, ended.output
+    result = json.loads(ended.stdout)
+    assert (result["weight"], result["cluster"], result["rows"]) == ("chance", "ward", 295)
+    assert "5 rows without `chance` left out" in result["notes"]
+    assert "rows weighted by `chance`" in result["notes"]
+    assert "50 clusters by `ward`, whose rows may depend on one another" in result["notes"]
+    used = frame.iloc[5:]
+    twin = DDML("ridge", random_state=0).fit(
+        used[["age"]],
+        used["pain"],
+        treatment=used["dose"],
+        sample_weight=used["chance"],
+        cluster=used["ward"],
+    )
+    assert result["effect"] == pytest.approx(twin.effect_)
+    assert result["stderr"] == pytest.approx(twin.stderr_)
+    code = "treatment=t, sample_weight=data.weight, cluster=data.cluster)"
+    assert code in report.read_text(encoding="utf-8")
+    wrong = run(*command, "chance")
+    assert wrong.returncode == 2
+    assert "must be different" in wrong.stderr
+
+
+def test_select_with_weights_and_clusters(tmp_path):
+    frame = visits(400).assign(ward=np.arange(400) // 5)
+    path = write(tmp_path / "wards.csv", csv(frame))
+    command = ["select", path, "--label", "died", "--domain", "site", "--n-features", "1"]
+    command += ["--weight", "weight", "--cluster", "ward", "--json"]
+    ended = CliRunner().invoke(app, list(map(str, command)))
+    assert ended.exit_code == 0, ended.output
+    result = json.loads(ended.stdout)
+    effects = pd.DataFrame(result["effects"]).set_index("feature")
+    assert set(effects.index) == {"age", "sex"}
+    assert "80 clusters by `ward`, whose rows may depend on one another" in result["notes"]
+    y = (frame["died"] == "yes").astype(int)
+    twin = CausalFeatureSelector(1, random_state=0)
+    twin.fit(frame[["age", "sex"]], y, frame["site"], frame["weight"], frame["ward"])
+    for name in ("effect", "stderr", "pvalue"):
+        np.testing.assert_allclose(effects[name].astype(float), twin.effects_[name][effects.index])
 
 
 def test_audit(sites, tmp_path):

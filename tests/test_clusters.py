@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from doubleml import DoubleMLData, DoubleMLPLR
+from doubleml.utils._estimation import _var_est
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from ddml_fs import DDML
@@ -117,5 +119,59 @@ def test_everything_after_the_fit_knows_the_clusters():
     assert one["stderr"].iloc[0] == pytest.approx(clustered.stderr_)
     assert len(clustered.benchmark(X, y, treatment=D, columns=["a"])) == 1
     assert len(clustered.placebo(X, y, treatment=D, n=2)) == 2
-    with pytest.raises(AttributeError, match="no errors for clusters"):
-        clustered.best_linear_predictor(X)
+    twin = sm.OLS(clustered.signals(), sm.add_constant(X))
+    twin = twin.fit(cov_type="cluster", cov_kwds={"groups": cluster}, use_t=True)
+    table = clustered.best_linear_predictor(X)
+    np.testing.assert_allclose(table["stderr"], twin.bse, rtol=1e-8)
+    np.testing.assert_allclose(table["pvalue"], twin.pvalues, rtol=1e-6)
+
+
+def test_errors_of_many_effects_are_those_of_each():
+    rng = np.random.default_rng(0)
+    influence = rng.standard_normal((200, 7))
+    both = np.column_stack([np.arange(200) // 10, np.arange(200) % 9])
+    for cluster in (both[:, :1], both):
+        each = [clustered_stderr(column, cluster) for column in influence.T]
+        np.testing.assert_allclose(clustered_stderr(influence, cluster), each)
+
+
+# --- DoubleML, on the same folds and predictions ---
+
+
+def test_one_way_is_doubleml():
+    """DoubleML has no factor G / (G − 1); with it, the errors are the same."""
+    X, y, T, cluster = draw(np.random.default_rng(5))
+    ours = DDML(LinearRegression(), random_state=0).fit(X, y, treatment=T, cluster=cluster)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=y, d=T, cluster=cluster)
+    data = DoubleMLData(frame, "y", "d", x_cols=["a", "b"], cluster_cols="cluster")
+    twin = DoubleMLPLR(data, LinearRegression(), LinearRegression(), n_folds=5)
+    clusters = [
+        ([np.unique(cluster[train])], [np.unique(cluster[hold])]) for train, hold in ours.folds_
+    ]
+    twin.set_sample_splitting([ours.folds_], [clusters])
+    hat = {f"ml_{name}": ours.nuisances_[own].to_numpy()[:, None] for name, own in ("mm", "lg")}
+    twin.fit(external_predictions={"d": hat})
+    assert ours.effect_ == pytest.approx(twin.coef[0], rel=1e-6)
+    assert ours.stderr_ * np.sqrt(39 / 40) == pytest.approx(twin.se[0], rel=1e-6)
+
+
+def test_two_ways_are_doubleml():
+    """DoubleML adds the variances of both ways, without factors, and keeps the intersection."""
+    rng = np.random.default_rng(6)
+    X, y, T, first = draw(rng)
+    both = np.column_stack([first, np.tile(np.arange(10), 40)])
+    y += rng.standard_normal(10)[both[:, 1]] * (T - X[:, 0])
+    ours = DDML(LinearRegression(), random_state=0).fit(X, y, treatment=T, cluster=both)
+    v, u = ours.residuals_["v"].to_numpy(), ours.residuals_["u"].to_numpy()
+    rows = np.arange(400)
+    whole = [(rows, rows)], both, [(None, [np.arange(40), np.arange(10)])], 1
+    theirs, n = _var_est(v * u, -(v**2), whole[0], True, *whole[1:])
+    parts = [
+        sum((v * u)[column == c].sum() ** 2 for c in np.unique(column)) / np.sum(v**2) ** 2
+        for column in (*both.T, rows)  # the intersections are single rows
+    ]
+    assert theirs == pytest.approx(parts[0] + parts[1], rel=1e-6)
+    sizes = np.array([40, 10, 400])
+    expected = np.array(parts) * sizes / (sizes - 1) @ [1, 1, -1]
+    assert ours.stderr_ == pytest.approx(np.sqrt(expected), rel=1e-6)
+    assert n == 10

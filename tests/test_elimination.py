@@ -36,19 +36,21 @@ def small_table(kind, n_domains, seed):
     return Z, outcomes, part, own, bent, 6
 
 
-def model_of(Z, outcomes, part, own, bent, n_features, *, label, domains):
+def model_of(Z, outcomes, part, own, bent, n_features, *, label, domains, weight=None):
     """The model of a table, for labels or for numbers."""
+    weight = np.ones(len(Z)) if weight is None else weight
+    options = {"domains": domains, "weight": weight}
     if not label:
-        return products(Z, outcomes, part, own, bent, n_features, domains=domains)
+        return products(Z, outcomes, part, own, bent, n_features, **options)
     domain = part if domains else np.zeros(len(part), int)
-    Z, own, bent = centred_blocks(Z, own, bent, n_features, domain)
-    return RowModel(Z, outcomes, part, domain, own, bent, n_features)
+    Z, own, bent = centred_blocks(Z, own, bent, n_features, domain, weight)
+    return RowModel(Z, outcomes, part, domain, weight, own, bent, n_features)
 
 
 def slow_fit(model, table, columns, label):
     """Coefficients, inverse information, weights and residuals from rows, by plain Newton steps."""
     Z, outcomes, part, own, bent, n_features = table
-    A = centred_blocks(Z, own, bent, n_features, part)[0][:, columns]
+    A = centred_blocks(Z, own, bent, n_features, part, np.ones(len(Z)))[0][:, columns]
     D = (part[:, None] == np.unique(part)).astype(float)
     y, lam = outcomes[:, 0], penalty_of(len(model.own))
     M, ridge = np.hstack([A, D]), np.r_[np.full(len(columns), lam), np.zeros(D.shape[1])]
@@ -309,7 +311,8 @@ def test_columns_that_repeat_or_do_not_vary_within_domains():
     Z = np.column_stack([domain, z, x, 2 * x + domain])
     y = x + rng.standard_normal(200)
     own, bent = np.array([0, 1, 2, 2]), np.array([0, 0, 0, 1], bool)
-    given = products(Z, y[:, None], domain, own, bent, 3, domains=True)
+    one = np.ones(200)
+    given = products(Z, y[:, None], domain, own, bent, 3, domains=True, weight=one)
     assert given.own.tolist() == [1, 2]
     assert given.bent.tolist() == [False, False]
     order, scores, _ = eliminate(given)
@@ -332,3 +335,16 @@ def test_without_a_part(label):
     else:
         np.testing.assert_array_equal(other.S, given.S[[0, 2]])
     assert not np.allclose(other.fit(0, columns).beta[:3], given.fit(0, columns).beta[:3])
+
+
+@pytest.mark.parametrize("label", [True, False])
+def test_integer_weights_equal_repeated_rows(label):
+    table = small_table("label" if label else "number", 3, 0)
+    times = np.random.RandomState(0).randint(1, 4, 240)
+    rows = np.repeat(np.arange(240), times)
+    more = [a[rows] for a in table[:3]] + list(table[3:])
+    options = {"label": label, "domains": True}
+    weighted = eliminate(model_of(*table, **options, weight=times.astype(float)))
+    repeated = eliminate(model_of(*more, **options))
+    assert weighted.order.tolist() == repeated.order.tolist()
+    np.testing.assert_allclose(weighted.scores, repeated.scores, rtol=1e-5, atol=1e-8)

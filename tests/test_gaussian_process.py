@@ -60,18 +60,42 @@ def test_predictions_use_all_rows_and_hyperparameters_few():
     assert found.evidence == pytest.approx(value, abs=1e-6)
 
 
-def test_gradient_is_that_of_differences():
+def test_weights_divide_the_noise():
+    """As scikit-learn's noise per row; integer weights are repeated rows, given the start."""
+    A, y, B = problem(90)
+    weight = np.random.default_rng(0).integers(1, 5, 90).astype(float)
+    other = problem(60, seed=1)
+    both, learned = gp_predict([(A, y, B, weight), other], [0, 1], return_learned=True)
+    mean = np.average(y, weights=weight)
+    sd = np.sqrt(np.average((y - mean) ** 2, weights=weight))
+    slow = twin(learned[0], 4)
+    slow = GaussianProcessRegressor(slow.kernel.k1, alpha=learned[0].noise / weight, optimizer=None)
+    slow.fit(A, (y - mean) / sd)
+    np.testing.assert_allclose(both[0], mean + sd * slow.predict(B), atol=1e-6)
+    evidence = slow.log_marginal_likelihood_value_
+    assert learned[0].evidence == pytest.approx(evidence, abs=1e-6)
+    np.testing.assert_allclose(both[1], gp_predict([other], [1])[0], atol=1e-8)
+    source = np.repeat(np.arange(90), weight.astype(int))
+    start = {"seeds": [0], "n_steps": 1}
+    (weighted,) = gp_predict([(A, y, B, weight)], **start)
+    (repeated,) = gp_predict([(A[source], y[source], B)], **start)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gradient_is_that_of_differences(weighted):
     X, y, _ = problem(40, D=3)
     X, w = gaussian_process._padded([X, X[:25]], "cpu")
     y, _ = gaussian_process._padded([y - 3, y[:25] - 3], "cpu")
     generator = torch.Generator().manual_seed(0)
     theta = 0.3 * torch.randn((2, 6), dtype=torch.float64, generator=generator)
     prior = torch.zeros(6).double(), torch.ones(6).double()
+    ratio = w * (torch.rand(w.shape, generator=generator).double() + 0.2) if weighted else w
 
     def value(theta):
-        return gaussian_process._objective(theta, X, y, w, *prior)[0]
+        return gaussian_process._objective(theta, X, y, w, ratio, *prior)[0]
 
-    _, gradient, curvature = gaussian_process._objective(theta, X, y, w, *prior)
+    _, gradient, curvature = gaussian_process._objective(theta, X, y, w, ratio, *prior)
     for j, unit in enumerate(torch.eye(6).double()):
         slope = (value(theta + 1e-5 * unit) - value(theta - 1e-5 * unit)) / 2e-5
         np.testing.assert_allclose(gradient[:, j], slope, atol=1e-6)

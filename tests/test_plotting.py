@@ -20,6 +20,7 @@ from ddml_fs.plotting.dose import fit_curve
 from ddml_fs.plotting.labels import name_points
 from ddml_fs.plotting.reading import units
 from ddml_fs.plotting.style import COLOURS, LONGEST, shorten, shorten_all
+from ddml_fs.rows import read_rows
 
 mpl.use("Agg")
 
@@ -249,7 +250,7 @@ def test_band_of_a_dose_covers(label):
         def basis(x):
             return np.column_stack([x, np.maximum(x, 0)])
 
-        curve = fit_curve(x, basis, rest, np.ones((500, 1)), y, label)
+        curve = fit_curve(x, basis, rest, read_rows(500), y, label)
         truth = np.abs(curve["value"]) - abs(np.median(x))
         inside = (curve["low"] <= truth) & (truth <= curve["high"])
         covered.append(inside.iloc[[0, 20, 80, 100]].mean())

@@ -51,7 +51,7 @@ def evidence_of(U, I, df=1):
     F = U.shape[1]
     chi2 = U.sum(0) ** 2 / np.maximum(I.sum(0), 1e-12)
     domain, fold = np.arange(len(U)), np.zeros(len(U), int)
-    return Evidence(U, I, domain, fold, np.zeros((1, F)), chi2, np.full(F, df))
+    return Evidence(U, I, domain, fold, np.zeros((1, F)), chi2, np.full(F, df), np.ones(F))
 
 
 def result_of(X, feature=None, classes=None):
@@ -59,7 +59,7 @@ def result_of(X, feature=None, classes=None):
     feature = np.arange(X.shape[1]) if feature is None else np.array(feature)
     features = read_features(X, feature, feature.max() + 1)
     target = SimpleNamespace(classes=None if classes is None else np.array(classes))
-    return SimpleNamespace(features=features, target=target)
+    return SimpleNamespace(features=features, target=target, error_df=np.inf)
 
 
 def test_effects_table_of_one_outcome():
@@ -186,7 +186,8 @@ def swept(ranking, n_domains, **options):
     X = np.column_stack([X, 3 - 2 * X[:, 0]])
     y = (X[:, :5] @ [1.5, 1.0, 0.5, 0.0, 0.0] + rng.standard_normal(240) > 0).astype(int)
     domain = np.arange(240) % n_domains
-    given = SweepInput(read_features(X, np.arange(6), 6), read_target(y, "auto"), domain)
+    features, target = read_features(X, np.arange(6), 6), read_target(y, "auto")
+    given = SweepInput(features, target, domain, np.ones(240))
     found = sweep(
         given,
         Additive(),

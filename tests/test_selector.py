@@ -37,8 +37,18 @@ def sources(small):
     return small.X[rows], small.y[rows], small.sample_domain[rows]
 
 
+NOT_FOR_US = dict.fromkeys(
+    [
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weight_equivalence_on_sparse_data",
+    ],
+    "folds are random, copies of a row fall into several of them, and one class has a single row",
+)
+
+
 @parametrize_with_checks(
-    [CausalFeatureSelector(random_state=0), CausalFeatureSelector(nuisance="ridge")]
+    [CausalFeatureSelector(random_state=0), CausalFeatureSelector(nuisance="ridge")],
+    expected_failed_checks=lambda estimator: NOT_FOR_US,
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

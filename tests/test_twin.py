@@ -12,25 +12,29 @@ from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.run import run
 from ddml_fs.engine.solve import Settings
 from ddml_fs.engine.train import Schedule
-from ddml_fs.scores import residual_on_residual, residuals
+from ddml_fs.scores import PartiallyLinear, residuals
 
 
 @pytest.mark.parametrize("kind", ["binary", "continuous"])
 @pytest.mark.parametrize(
-    ("outcome", "label", "shrinkage"),
+    ("outcome", "label", "shrinkage", "weighted"),
     [
-        ("direct", False, 0.0),
-        ("coupled", False, 0.0),
-        ("direct", True, 0.0),
-        ("direct", False, 5.0),
-        ("direct", True, 5.0),
+        ("direct", False, 0.0, False),
+        ("coupled", False, 0.0, False),
+        ("direct", True, 0.0, False),
+        ("direct", False, 5.0, False),
+        ("direct", True, 5.0, False),
+        ("coupled", False, 0.0, True),
+        ("direct", True, 5.0, True),
     ],
 )
-def test_stack_equals_algorithm_1(kind, outcome, label, shrinkage):
-    """As printed, coupled, with a label as outcome, and shrunken towards ridge regressions."""
+def test_stack_equals_algorithm_1(kind, outcome, label, shrinkage, weighted):
+    """As printed, coupled, with a label, shrunken towards ridge regressions, and with weights."""
     data = make_effect_data(kind, n_samples=300, n_features=12, random_state=0)
     y = (data.y > np.median(data.y) + 2).astype(float) if label else data.y
     binary = kind == "binary"
+    weight = np.random.RandomState(1).uniform(0.2, 3.0, 300) if weighted else np.ones(300)
+    weight /= weight.mean()
     plan = make_plan(
         data.X,
         y[:, None],
@@ -39,6 +43,7 @@ def test_stack_equals_algorithm_1(kind, outcome, label, shrinkage):
         binary_T=[binary],
         label=label,
         n_folds=3,
+        weight=weight,
     )
     theta, T_hat, Y_hat = algorithm_1(
         data.X,
@@ -59,6 +64,7 @@ def test_stack_equals_algorithm_1(kind, outcome, label, shrinkage):
         coupled=outcome == "coupled",
         label=label,
         shrinkage=shrinkage,
+        weight=weight,
     )
 
     settings = Settings(
@@ -75,6 +81,7 @@ def test_stack_equals_algorithm_1(kind, outcome, label, shrinkage):
     np.testing.assert_allclose(m, T_hat, atol=1e-5)
     np.testing.assert_allclose(g, Y_hat, atol=1e-5)
     v, e = residuals(data.treatment, m, y, g)
-    assert residual_on_residual(v, e) == pytest.approx(theta, abs=1e-5)
+    moments = PartiallyLinear().of_residuals(v, e, weight=weight)
+    assert moments.theta == pytest.approx(theta, abs=1e-5)
     # The twin is no constant: training moved it away from the mean.
     assert np.std(T_hat) > 0.05

@@ -16,6 +16,8 @@ def effect(
         typer.Option("--covariates", "--columns", help="Covariates, by name or pattern."),
     ] = None,
     domain: Annotated[str, typer.Option(help="Column of the domain, a covariate here.")] = "",
+    weight: options.Weight = "",
+    cluster: options.Cluster = "",
     score: Annotated[
         str, typer.Option(help="auto, partially_linear, interactive or logistic.")
     ] = "auto",
@@ -37,7 +39,7 @@ def effect(
     seed: options.Seed = 0,
 ):
     """Estimate the effect of one column of a file on another, given the covariates."""
-    from ddml_fs.cli.opening import code_for, command_line, open_file
+    from ddml_fs.cli.opening import code_for, command_line, open_file, row_arguments
     from ddml_fs.cli.printing import Printer, check_paths, write_table
     from ddml_fs.estimate import summary_table
     from ddml_fs.prepare import encoded, read_treatment
@@ -49,7 +51,9 @@ def effect(
     names = [*(covariates or ()), treatment, *([domain] if domain else [])] if covariates else None
     reading: dict = {"drop": drop, "ids": id_, "columns": names, "keep": [*(keep or ()), treatment]}
     reading |= {"task": "regression" if task == "regression" else "number"}
-    reading |= {"sep": sep, "encoding": encoding}
+    reading |= {"sep": sep, "encoding": encoding, "weight": weight, "cluster": cluster}
+    if domain and domain in (weight, cluster):
+        raise ValueError(f"--domain is a covariate, and no weight or cluster, got {domain!r}.")
     data = open_file(out, file, label, "", **reading)
     if task == "classification" and data.task != task:
         raise ValueError(f"outcome {label!r} must have two values for --task classification.")
@@ -62,7 +66,8 @@ def effect(
     settings: dict = {"score": score, "target": target, "random_state": seed}
     model = DDML(nuisance, **settings, n_jobs=n_jobs, verbose=out.verbose)
     with out.working(n_jobs):
-        model.fit(encoded(X), data.y.astype(float), treatment=t)
+        known: dict = {"sample_weight": data.weight, "cluster": data.cluster}
+        model.fit(encoded(X), data.y.astype(float), treatment=t, **known)
     summary = summary_table(model)
     out.table(summary, index="estimand")
     out.say(model.verdict_)
@@ -79,10 +84,11 @@ def effect(
 
         given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         code = code_for(f"DDML({nuisance!r}, {given})", file, label, "", **reading)
+        rows = row_arguments(weight=weight, cluster=cluster)
         fit = (
             f"X, t, _ = read_treatment(data.X, {treatment!r}, {domain!r})\n"
             f"model = DDML({nuisance!r}, {given})\n"
-            "model.fit(encoded(X), data.y.astype(float), treatment=t)"
+            f"model.fit(encoded(X), data.y.astype(float), treatment=t{rows})"
         )
         code = code.replace("import prepare", "import encoded, prepare, read_treatment")
         write_report(
@@ -101,6 +107,8 @@ def effect(
             "file": file,
             "outcome": label,
             "treatment": treatment,
+            "weight": weight or None,
+            "cluster": cluster or None,
             "rows": len(X),
             "estimand": model.estimand_,
             "effect": model.effect_,

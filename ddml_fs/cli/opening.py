@@ -63,8 +63,20 @@ def code_for(call, file, label, domain, *, sep, encoding, **columns):
         "from ddml_fs.files import read_file\n\n"
         f"frame, notes = read_file({str(file)!r}{how})\n"
         f"data = prepare(frame, {label!r}, {domain!r}{what})\n"
-        f"model = {call}.fit(data.X, data.y, sample_domain=data.domain)"
+        f"model = {call}.fit(data.X, data.y, sample_domain=data.domain{row_arguments(**given)})"
     )
+
+
+def row_arguments(*, weight="", cluster="", **others):
+    """Arguments of ``fit`` in Python code, for the columns that are given.
+
+    Examples
+    --------
+    >>> row_arguments(weight="w", drop=["b"])
+    ', sample_weight=data.weight'
+    """
+    given = {"sample_weight=data.weight": weight, "cluster=data.cluster": cluster}
+    return "".join(f", {argument}" for argument, name in given.items() if name)
 
 
 def open_new(out, file, X, *, sep, encoding):

@@ -8,6 +8,10 @@ import typer
 File = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, Feather or Excel; compressed too.")]
 Label = Annotated[str, typer.Option("--label", "--outcome", help="Column of the label.")]
 Domain = Annotated[str, typer.Option(help="Column of the domain: site, shop, year, ...")]
+Weight = Annotated[str, typer.Option(help="Column of the rows' weights; no feature.")]
+Cluster = Annotated[
+    str, typer.Option(help="Column of clusters: rows of one depend on one another; no feature.")
+]
 Columns = Annotated[
     list[str] | None, typer.Option(help="Features, by name or pattern such as 'lab_*'.")
 ]

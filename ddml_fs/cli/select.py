@@ -14,6 +14,8 @@ def select(
     file: options.File,
     label: options.Label,
     domain: options.Domain = "",
+    weight: options.Weight = "",
+    cluster: options.Cluster = "",
     n_features: Annotated[str, typer.Option(help="A number, a share, auto or fdr.")] = "auto",
     ranking: Annotated[str, typer.Option(help="gain, effect, tstat or stability.")] = "gain",
     nuisance: Annotated[
@@ -44,7 +46,7 @@ def select(
     number = read_number(n_features)
     out = Printer(as_json)
     reading: dict = {"drop": drop, "ids": id_, "columns": columns, "keep": keep, "task": task}
-    reading |= {"sep": sep, "encoding": encoding}
+    reading |= {"sep": sep, "encoding": encoding, "weight": weight, "cluster": cluster}
     data = open_file(out, file, label, domain, **reading)
     if isinstance(number, int) and number > data.X.shape[1]:
         raise ValueError(
@@ -61,7 +63,7 @@ def select(
         number, **settings, checkpoint=checkpoint, n_jobs=n_jobs, verbose=out.verbose
     )
     with out.working(n_jobs):
-        selector.fit(data.X, data.y, sample_domain=data.domain)
+        selector.fit(data.X, data.y, data.domain, data.weight, data.cluster)
     effects = selector.effects_.join(selector.conf_int()).sort_values("rank")
     chosen = effects[effects["selected"]]
     out.say(f"{len(chosen)} of {len(effects)} features selected")
@@ -90,6 +92,8 @@ def select(
             "file": file,
             "label": label,
             "domain": domain or None,
+            "weight": weight or None,
+            "cluster": cluster or None,
             "task": data.task,
             "rows": len(data.X),
             "domains": [] if data.domain is None else selector.domains_,

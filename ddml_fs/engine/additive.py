@@ -10,6 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
 from ddml_fs.engine.ridge import FLAT
+from ddml_fs.weights import weighted_mean
 
 NEWTON_STEPS, TOLERANCE = 25, 1e-6
 JITTER = 1e-6  # keeps the inverse finite if columns repeat others
@@ -31,8 +32,8 @@ def design(plan):
     """
     beside = np.flatnonzero(plan.own < 0)
     table = np.column_stack([plan.X, plan.T[:, beside]]).astype(np.float64)
-    table -= table.mean(0)
-    scale = table.std(0)
+    table -= weighted_mean(table, plan.weight)
+    scale = np.sqrt(weighted_mean(table**2, plan.weight))
     table /= np.where(scale > FLAT, scale, 1.0)
     intercepts = (plan.domain[:, None] == np.unique(plan.domain)).astype(np.float64)
     place = plan.own.copy()
@@ -40,7 +41,7 @@ def design(plan):
     return np.hstack([table, intercepts]), table.shape[1], place, scale
 
 
-def ridge_index(A, y, penalty, label, steps=NEWTON_STEPS, start=None):
+def ridge_index(A, y, penalty, label, steps=NEWTON_STEPS, start=None, weight=None):
     """Coefficients of a (logistic) ridge regression of y on A.
 
     Parameters
@@ -50,20 +51,25 @@ def ridge_index(A, y, penalty, label, steps=NEWTON_STEPS, start=None):
     penalty : array of shape (Q,)
         In units of rows; 0 for intercepts.
     label : bool
+    steps : int
+        Largest number of Newton steps.
+    start : array of shape (Q,), optional
+    weight : array of shape (n,), optional
     """
-    n = len(A)
-    ridge = penalty * n + JITTER * n
+    weight = np.ones(len(A)) if weight is None else weight
+    ridge = (penalty + JITTER) * weight.sum()
     if not label:
-        gram = A.T @ A
+        weighted = A * weight[:, None]
+        gram = weighted.T @ A
         gram[np.diag_indices_from(gram)] += ridge
-        return np.linalg.solve(gram, A.T @ y)
+        return np.linalg.solve(gram, weighted.T @ y)
     beta = np.zeros(A.shape[1]) if start is None else start
     for _ in range(steps):
         p = expit(A @ beta)
-        w = np.maximum(p * (1 - p), LEAST_WEIGHT)
+        w = weight * np.maximum(p * (1 - p), LEAST_WEIGHT)
         H = (A * w[:, None]).T @ A
         H[np.diag_indices_from(H)] += ridge
-        step = cho_solve(cho_factor(H, check_finite=False), A.T @ (y - p) - ridge * beta)
+        step = cho_solve(cho_factor(H, check_finite=False), A.T @ (weight * (y - p)) - ridge * beta)
         # A full step from a distant start can overshoot; no linear predictor moves by more than 4.
         step *= min(1.0, 4.0 / max(np.abs(A @ step).max(), 1e-12))
         beta = beta + step
@@ -82,13 +88,13 @@ def held_out_losses(plan, y, label, strengths):
     for fold in plan.folds[: plan.n_folds]:
         beta = None
         for i in np.argsort(strengths)[::-1]:  # from strong to weak, each starts at the last one
-            beta = ridge_index(
-                A[fold.train], y[fold.train], strengths[i] * free, label, FEW_STEPS, beta
-            )
+            rows, penalty = (A[fold.train], y[fold.train]), strengths[i] * free
+            own = plan.weight[fold.train]
+            beta = ridge_index(*rows, penalty, label, FEW_STEPS, beta, own)
             index = A[fold.hold] @ beta
             seen = y[fold.hold]
             each = np.logaddexp(0, index) - seen * index if label else (seen - index) ** 2
-            losses[i] += each.sum()
+            losses[i] += plan.weight[fold.hold] @ each
     return losses
 
 
@@ -120,10 +126,10 @@ class AdditiveFit:
         self.A, self.block, self.blocks_inside = A[:, at], block, block[self.inside]
         n_in = len(self.inside)
         penalty = strength * (np.arange(len(at)) < n_in)
-        self.beta = ridge_index(self.A, y, penalty, label)
+        self.beta = ridge_index(self.A, y, penalty, label, weight=plan.weight)
         self.index = self.A @ self.beta
         p = expit(self.index)
-        self.w = np.maximum(p * (1 - p), LEAST_WEIGHT) if label else np.ones(len(A))
+        self.w = plan.weight * (np.maximum(p * (1 - p), LEAST_WEIGHT) if label else 1.0)
         self.weighted = self.A * self.w[:, None]
         H = self.weighted.T @ self.A
         H[np.diag_indices_from(H)] += JITTER * np.trace(H) / len(H)

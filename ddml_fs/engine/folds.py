@@ -1,7 +1,7 @@
 """Folds of the cross-fitting."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.model_selection import (
@@ -46,7 +46,7 @@ def draw_seed(rng):
     return int(rng.randint(np.iinfo(np.int32).max))
 
 
-def make_folds(n_samples, n_folds, rng, *, strata=None, groups=None):
+def make_folds(n_samples, n_folds, rng, *, strata=None, groups=None, weight=None):
     """Split the rows into ``n_folds`` folds.
 
     Parameters
@@ -59,11 +59,22 @@ def make_folds(n_samples, n_folds, rng, *, strata=None, groups=None):
         Labels whose shares are the same in every fold, such as a binary treatment.
     groups : int array of shape (N,), optional
         Clusters of rows that stay together.
+    weight : array of shape (N,), optional
+        Rows with weight 0 are held-out rows only. The other rows have the same folds as without
+        them.
 
     Returns
     -------
     folds : list of Fold
     """
+    if weight is not None and not weight.all():
+        used = np.flatnonzero(weight > 0)
+        parts = {
+            name: None if labels is None else labels[used]
+            for name, labels in (("strata", strata), ("groups", groups))
+        }
+        folds = make_folds(len(used), n_folds, rng, **parts)
+        return with_unused_rows(folds, used, np.flatnonzero(weight == 0), groups)
     if groups is not None:
         return grouped_folds(n_folds, rng, strata, groups)
     splitter = KFold if strata is None else StratifiedKFold
@@ -83,6 +94,26 @@ def make_folds(n_samples, n_folds, rng, *, strata=None, groups=None):
         )
         folds.append(Fold(fit, valid, hold, draw_seed(rng)))
     return folds
+
+
+def with_unused_rows(folds, used, unused, groups):
+    """Folds of the rows ``used``, numbered within them, with all others as held-out rows.
+
+    These are spread over the folds in turn. With groups, they join the rows of their group.
+    """
+    place = np.arange(len(unused)) % len(folds)
+    if groups is not None:
+        fold_of = {g: k for k, fold in enumerate(folds) for g in groups[used[fold.hold]]}
+        place = np.array([fold_of.get(g, k) for g, k in zip(groups[unused], place, strict=True)])
+    return [
+        replace(
+            fold,
+            fit=used[fold.fit],
+            valid=used[fold.valid],
+            hold=np.sort(np.r_[used[fold.hold], unused[place == k]]),
+        )
+        for k, fold in enumerate(folds)
+    ]
 
 
 def grouped_folds(n_folds, rng, strata, groups):

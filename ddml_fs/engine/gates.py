@@ -55,10 +55,10 @@ def choose_inputs(net, objective, stack, slack, cuts=CUTS):
     n = weight.sum(-1)
     mean = (error * weight).sum(-1) / n
     least = mean.argmin(0, keepdim=True)[..., None].expand(1, -1, -1, error.shape[-1])
-    excess = (error - error.gather(0, least)) * weight
-    mean = excess.sum(-1) / n
-    sd = ((excess - mean[..., None]).square() * weight).sum(-1).div(n).sqrt()
-    allowed = (mean <= slack * sd / n.sqrt()).all(1)  # (cuts, P); if none is, the first is used
+    excess = error - error.gather(0, least)
+    mean = (excess * weight).sum(-1) / n
+    stderr = ((excess - mean[..., None]) * weight).square().sum(-1).sqrt() / n
+    allowed = (mean <= slack * stderr).all(1)  # (cuts, P); if none is, the first is used
     depth = torch.arange(len(cuts), device=allowed.device)[:, None]
     deepest = torch.where(allowed, depth, 0).amax(0)
     chosen = torch.tensor(cuts, device=strength.device)[deepest]  # (P,)

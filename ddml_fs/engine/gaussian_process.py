@@ -1,9 +1,10 @@
 """Gaussian process regression with one length scale per column, for many problems at once.
 
-The model is y = c + linear part + smooth part + noise, with covariance K = s·AAᵀ/D + R + σ²I, where
-R = r·exp(−½ Σⱼ (xⱼ − x'ⱼ)²/lⱼ²). The hyperparameters log s, log r, log σ² and log lⱼ maximise the
-marginal likelihood times a normal prior. Problems (folds × targets) have different numbers of rows.
-They are padded to the same length and solved together, independently of each other.
+The model is y = c + linear part + smooth part + noise, with covariance K = s·AAᵀ/D + R + σ²W⁻¹,
+where R = r·exp(−½ Σⱼ (xⱼ − x'ⱼ)²/lⱼ²), and W are the weights of the rows, by default 1. The
+hyperparameters log s, log r, log σ² and log lⱼ maximise the marginal likelihood times a normal
+prior. Problems (folds × targets) have different numbers of rows. They are padded to the same length
+and solved together, independently of each other.
 """
 
 import math
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+
+from ddml_fs.weights import weighted_mean, weighted_var
 
 # Chosen on 13 kinds of data (sines, products, steps, lines, sums over all columns, noise, 0/1
 # targets) with 100 to 600 rows and 8 to 60 columns, by the error on new rows. The prior of the
@@ -71,9 +74,9 @@ def gp_predict(
 
     Parameters
     ----------
-    problems : list of (A, y, B)
-        Training rows (n, D), their targets (n,) and new rows (n_new, D). Columns are standardised;
-        all problems have the same D.
+    problems : list of (A, y, B) or (A, y, B, weight)
+        Training rows (n, D), their targets (n,), new rows (n_new, D) and positive weights (n,).
+        Columns are standardised; all problems have the same D.
     seeds : list of int
         One per problem, for the choice of the rows that determine the hyperparameters.
     device : str or torch.device, default="cpu"
@@ -121,20 +124,26 @@ def gp_predict(
 
 def _solve(problems, seeds, device, n_hyper, n_steps):
     """Predictions and hyperparameters of problems in one batch, in pairs."""
-    rows, targets, new = zip(*problems, strict=True)
-    mean = [np.mean(y) for y in targets]
-    sd = [np.std(y) if np.std(y) > FLAT * np.abs(y).max() else 0.0 for y in targets]
+    rows, targets, new = zip(*(problem[:3] for problem in problems), strict=True)
+    weights = [
+        p[3] if len(p) > 3 else np.ones(len(y)) for p, y in zip(problems, targets, strict=True)
+    ]
+    mean = [weighted_mean(y, w) for y, w in zip(targets, weights, strict=True)]
+    sd = [np.sqrt(weighted_var(y, w)) for y, w in zip(targets, weights, strict=True)]
+    sd = [s if s > FLAT * np.abs(y).max() else 0.0 for s, y in zip(sd, targets, strict=True)]
     scaled = [(y - m) / s if s else 0.0 * y for y, m, s in zip(targets, mean, sd, strict=True)]
     X, w = _padded(rows, device)
     y, _ = _padded(scaled, device)
+    ratio, _ = _padded([1 / own for own in weights], device)  # of the noise's variance
     some = [
         np.random.default_rng(seed).permutation(len(A))[:n_hyper]
         for seed, A in zip(seeds, rows, strict=True)
     ]
     X_some, w_some = _padded([A[i] for A, i in zip(rows, some, strict=True)], device)
     y_some, _ = _padded([t[i] for t, i in zip(scaled, some, strict=True)], device)
-    theta, evidence = _learn(X_some, y_some, w_some, n_hyper, n_steps)
-    values = _posterior_mean(theta, X, y, w, *_padded(new, device)).cpu().numpy()
+    ratio_some, _ = _padded([1 / own[i] for own, i in zip(weights, some, strict=True)], device)
+    theta, evidence = _learn(X_some, y_some, w_some, ratio_some, n_hyper, n_steps)
+    values = _posterior_mean(theta, X, y, w, ratio, *_padded(new, device)).cpu().numpy()
     theta = theta.exp().cpu().numpy()
     for p, B in enumerate(new):
         s, r, noise = map(float, theta[p, :3])
@@ -152,7 +161,7 @@ def _padded(arrays, device):
     return torch.from_numpy(values).to(device), torch.from_numpy(weights).to(device)
 
 
-def _learn(X, y, w, n_hyper, n_steps):
+def _learn(X, y, w, ratio, n_hyper, n_steps):
     """Best log hyperparameters (P, 3 + D) and log marginal likelihoods (P,).
 
     Levenberg-Marquardt, where every problem has its own damping and accepts only better steps.
@@ -168,7 +177,7 @@ def _learn(X, y, w, n_hyper, n_steps):
     damping = torch.full_like(y[:, 0], DAMPING)
     coarse = min(COARSE_STEPS, n_steps // 2)
     for n, steps in ((min(COARSE_ROWS, n_hyper), coarse), (n_hyper, n_steps - coarse)):
-        data, best = (X[:, :n], y[:, :n], w[:, :n]), None
+        data, best = (X[:, :n], y[:, :n], w[:, :n], ratio[:, :n]), None
         for _ in range(steps):
             values = trial, *_objective(trial, *data, centre, precision)
             if best is None:
@@ -191,7 +200,7 @@ def _learn(X, y, w, n_hyper, n_steps):
     return theta, prior - loss - 0.5 * math.log(2 * math.pi) * w.sum(1)
 
 
-def _objective(theta, X, y, w, centre, precision):
+def _objective(theta, X, y, w, ratio, centre, precision):
     """Minus log posterior (P,) up to a constant, its gradient (P, k) and curvature (P, k, k).
 
     The curvature is the average information ½ (∂K·α)ᵀK⁻¹(∂K·α) with α = K⁻¹y. For a variance it is
@@ -201,7 +210,7 @@ def _objective(theta, X, y, w, centre, precision):
     """
     D, Z, noise = X.shape[2], X * torch.exp(-theta[:, None, 3:]), theta[:, 2].exp()
     R = _smooth_part(theta, Z, w, Z, w)
-    factor, info = torch.linalg.cholesky_ex(_covariance(theta, R, X, w))
+    factor, info = torch.linalg.cholesky_ex(_covariance(theta, R, X, w, ratio))
     inverse = torch.cholesky_inverse(factor)
     alpha = inverse @ y[:, :, None]
     loss = 0.5 * (y * alpha[:, :, 0]).sum(1) + factor.diagonal(dim1=1, dim2=2).log().sum(1)
@@ -210,11 +219,12 @@ def _objective(theta, X, y, w, centre, precision):
     R_alpha, R_first, R_second = products.split([1, D, D], 2)
     linear = X @ (X.mT @ alpha) * (theta[:, 0].exp() / max(D, 1))[:, None, None]
     bent = squares * R_alpha - 2 * Z * R_first + R_second
-    U = torch.cat([linear, R_alpha, noise[:, None, None] * alpha, bent], 2)  # ∂K·α, (P, n, k)
+    rough = noise[:, None, None] * ratio[:, :, None] * alpha
+    U = torch.cat([linear, R_alpha, rough, bent], 2)  # ∂K·α, (P, n, k)
     R.mul_(inverse)
     sums = R.sum(2, keepdim=True)
     by_smooth = sums.sum(1)
-    by_noise = (noise * (inverse.diagonal(dim1=1, dim2=2) * w).sum(1))[:, None]
+    by_noise = (noise * (inverse.diagonal(dim1=1, dim2=2) * ratio).sum(1))[:, None]
     by_linear = w.sum(1, keepdim=True) - by_smooth - by_noise  # as the trace of K⁻¹K is n
     by_length = 2 * (squares * sums - Z * (R @ Z)).sum(1)
     traces = torch.cat([by_linear, by_smooth, by_noise, by_length], 1)  # of K⁻¹·∂K
@@ -239,18 +249,18 @@ def _smooth_part(theta, U, u, V, v):
     return R.clamp_(max=0.0).add_(theta[:, 1, None, None]).exp_()
 
 
-def _covariance(theta, R, X, w):
-    """K (P, n, n), with a unit diagonal where rows are padding."""
+def _covariance(theta, R, X, w, ratio):
+    """K (P, n, n), with a unit diagonal where rows are padding; ``ratio`` (P, n) is W⁻¹."""
     scale = theta[:, :1, None].exp() / max(X.shape[2], 1)
     K = torch.baddbmm(R, scale * X, X.mT)
-    K.diagonal(dim1=1, dim2=2).add_(theta[:, 2:3].exp() * w + 1 - w)
+    K.diagonal(dim1=1, dim2=2).add_(theta[:, 2:3].exp() * ratio + 1 - w)
     return K
 
 
-def _posterior_mean(theta, X, y, w, B, b):
+def _posterior_mean(theta, X, y, w, ratio, B, b):
     """Predictions (P, n_new) of rows B with weights b."""
     scales = torch.exp(-theta[:, None, 3:])
-    K = _covariance(theta, _smooth_part(theta, X * scales, w, X * scales, w), X, w)
+    K = _covariance(theta, _smooth_part(theta, X * scales, w, X * scales, w), X, w, ratio)
     factor, info = torch.linalg.cholesky_ex(K)
     for power in range(1, 9):  # needed only if inputs are not standardised
         if not bool((info > 0).any()):

@@ -11,10 +11,11 @@ from joblib import delayed
 from sklearn.ensemble import RandomForestRegressor
 
 from ddml_fs.engine.losses import half_log
-from ddml_fs.engine.models import fit_predict, seeded
+from ddml_fs.engine.models import fit_predict, fit_weighted, seeded
 from ddml_fs.engine.network import ARMS, HEADS, Heads
 from ddml_fs.engine.train import train
 from ddml_fs.progress import Progress, run_parallel
+from ddml_fs.scores import DELTA
 
 RESIDUAL_FOREST = {"n_estimators": 10, "min_samples_leaf": 30, "max_features": 0.5}
 RESIDUAL_FOREST |= {"max_samples": 0.3}
@@ -49,13 +50,13 @@ class ArmObjective:
         return base + torch.stack(self.heads(Z))
 
     def __call__(self, batch):
-        return self.validate(batch, torch.ones_like(batch.T))
+        return self.validate(batch, 1.0 if batch.weight is None else batch.weight)
 
     def validate(self, batch, weight):
         """½ log MSE of each arm on its own rows, summed; (P,)."""
         square = (batch.Y - self.outcomes(batch)) ** 2  # (2, P, B)
         own = torch.stack([1 - batch.T, batch.T]) * weight
-        return half_log((square * own).sum(-1) / own.sum(-1).clamp(min=1)).sum(0)
+        return half_log((square * own).sum(-1) / own.sum(-1).clamp(min=DELTA)).sum(0)
 
 
 def predict_from_heads(objective, stack, sizes, *, arms, schedule, progress=None):
@@ -130,11 +131,17 @@ def predict_from_models(objective, stack, pair, *, arms, n_jobs, rate, progress=
         for b in (stack.binary_T, stack.binary_Y)
     )
 
+    def weights(i):
+        """Weights of the training rows of problem i, or None."""
+        rows = stack.folds[i // stack.p].train
+        return None if stack.weight is None else stack.plan.weight[rows]
+
     def on_residuals(i, n):
         out = []
         for k, target in enumerate((T, Y)):
             model = RandomForestRegressor(**RESIDUAL_FOREST, random_state=stack.seeds[i])
-            model.fit(inputs[0][k][i, :n], target[i, :n] - fits[0][k][i, :n])
+            rest = target[i, :n] - fits[0][k][i, :n]
+            fit_weighted(model, inputs[0][k][i, :n], rest, weights(i))
             out.append(fits[1][k][i] + rate * model.predict(inputs[1][k][i]))
         return out
 
@@ -143,13 +150,14 @@ def predict_from_models(objective, stack, pair, *, arms, n_jobs, rate, progress=
         if rate is not None:
             return on_residuals(i, n)
         model_T, model_Y = seeded(pair(binary_T[i], binary_Y[i]), stack.seeds[i])
-        t, rest = T[i, :n], Y[i, :n] - theta_0[i] * T[i, :n]
+        t, rest, w = T[i, :n], Y[i, :n] - theta_0[i] * T[i, :n], weights(i)
         inputs_T, inputs_Y = ((inputs[0][k][i, :n], inputs[1][k][i]) for k in (0, 1))
-        m = fit_predict(model_T, *inputs_T, t)
-        out = [m, theta_0[i] * m + fit_predict(model_Y, *inputs_Y, rest)]
+        m = fit_predict(model_T, *inputs_T, t, w)
+        out = [m, theta_0[i] * m + fit_predict(model_Y, *inputs_Y, rest, w)]
         for a in (0, 1) if arms else ():
             own = t == a
-            rest_a = fit_predict(model_Y, inputs_Y[0][own], inputs_Y[1], rest[own])
+            own_weights = w if w is None else w[own]
+            rest_a = fit_predict(model_Y, inputs_Y[0][own], inputs_Y[1], rest[own], own_weights)
             out.append(theta_0[i] * a + rest_a)
         return out
 

@@ -50,6 +50,9 @@ class LossSettings:
 class Objective:
     """L_total of a network, Eq. 18.
 
+    Losses are weighted means over the rows of a batch. The two penalties, which describe the
+    latents, are not weighted.
+
     A binary outcome (a label) is predicted directly, as a probability. In the coupled form, for
     continuous outcomes, Ψ_Y predicts f, the loss is (Y − θ₀T − f)² and E[Y | X] = θ₀·m + f. Then
     Ψ_Y does not need Zt, and the noise θ·(T − m) is removed from its target. θ₀ is a running
@@ -107,7 +110,7 @@ class Objective:
         Z, T_raw, T_pre, Y_raw = self.forward(batch)
         self._update_theta(batch, T_pre.detach(), Y_raw.detach())
         errors_T = row_errors(T_raw, batch.T, self.binary_T)
-        loss = self.supervised_loss(errors_T, self.outcome_errors(batch, Y_raw))
+        loss = self.supervised_loss(errors_T, self.outcome_errors(batch, Y_raw), batch.weight)
         w, every = self.settings, self.settings.penalty_every
         if self.n_batches % every == 0 and w.lambda_dis:
             loss = loss + every * w.lambda_dis * self.features.hsic_loss(Z)
@@ -120,7 +123,8 @@ class Objective:
     @torch.no_grad()
     def _update_theta(self, batch, T_pre, Y_raw):
         v, e = residuals(batch.T, T_pre, batch.Y, to_mean(Y_raw, self.binary_Y))
-        new = torch.stack([(v * e).mean(-1), (v * (batch.T if self.coupled else v)).mean(-1)])
+        own = v if batch.weight is None else batch.weight * v
+        new = torch.stack([(own * e).mean(-1), (own * (batch.T if self.coupled else v)).mean(-1)])
         self.moments.lerp_(new, 1 / min(self.n_batches + 1, self.memory))
         numerator, denominator = self.moments
         self.net.theta_0.copy_((numerator / (denominator + DELTA))[:, None, None])

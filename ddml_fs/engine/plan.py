@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ddml_fs.engine.folds import draw_seed, make_folds
+from ddml_fs.weights import varies
 
 SMALLEST_BATCH, LARGEST_BATCH = 16, 1024
 LARGEST_SHARD = 256  # problems: enough to use two cores well, and a lost shard costs little time
@@ -42,6 +43,8 @@ class Plan:
         Block of each column. No column of a treatment's block is a covariate of this treatment.
     domain : int array of shape (N,)
         Domains, for nuisances with one intercept per domain.
+    weight : array of shape (N,)
+        Weights of the rows, with mean 1. Rows with weight 0 are only predicted.
     n_repeats : int
         Number of random splits, R.
     """
@@ -57,6 +60,7 @@ class Plan:
     seeds: np.ndarray
     block: np.ndarray
     domain: np.ndarray
+    weight: np.ndarray
     n_repeats: int = 1
 
     @property
@@ -73,6 +77,11 @@ class Plan:
     def zero_one_Y(self):
         """Which outcomes have only the values 0 and 1, a bool array (C,)."""
         return ((self.Y == 0) | (self.Y == 1)).all(0)
+
+    @property
+    def weighted(self):
+        """Whether the weights of the training rows differ."""
+        return varies(self.weight)
 
     @property
     def n_folds(self):
@@ -104,9 +113,11 @@ class Plan:
     def penalty(self, shrinkage, k=0):
         """The ridge penalty λ = shrinkage · D/n, for D covariates and n training rows of fold k.
 
-        It is the best penalty if the signal-to-noise ratio is 1 / shrinkage.
+        It is the best penalty if the signal-to-noise ratio is 1 / shrinkage. n is the sum of the
+        weights.
         """
-        return penalty_for(shrinkage, self.covariates.sum(), len(self.folds[k].train))
+        n = self.weight[self.folds[k].train].sum()
+        return penalty_for(shrinkage, self.covariates.sum(), n)
 
 
 def penalty_for(shrinkage, D, n):
@@ -136,6 +147,7 @@ def make_plan(
     n_repeats=1,
     strata=None,
     groups=None,
+    weight=None,
 ):
     """Plan the cross-fitting of every treatment with every outcome.
 
@@ -159,6 +171,8 @@ def make_plan(
     n_folds, n_repeats : int
     strata, groups : int arrays of shape (N,), optional
         As in :func:`make_folds`.
+    weight : array of shape (N,), optional
+        By default 1 for all rows.
 
     Returns
     -------
@@ -172,8 +186,9 @@ def make_plan(
     ((4, 1, 2), [True, False])
     """
     folds, seeds = [], []
+    weight = np.ones(len(X)) if weight is None else weight
     for _ in range(n_repeats):
-        folds += make_folds(len(X), n_folds, rng, strata=strata, groups=groups)
+        folds += make_folds(len(X), n_folds, rng, strata=strata, groups=groups, weight=weight)
         seeds += [draw_seed(rng) for _ in range(n_folds)]
     if treatments is None:
         treatments, own = X, np.arange(X.shape[1])
@@ -193,6 +208,7 @@ def make_plan(
         seeds=np.array(seeds),
         block=np.arange(X.shape[1]) if block is None else np.asarray(block),
         domain=np.zeros(len(X), int) if domain is None else np.asarray(domain),
+        weight=weight,
         n_repeats=n_repeats,
     )
 

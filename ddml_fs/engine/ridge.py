@@ -13,6 +13,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit, logit
 
+from ddml_fs.weights import weighted_mean
+
 NEWTON_STEPS, TOLERANCE = 25, 1e-8
 FLAT = 1e-12  # a column with a smaller standard deviation is constant
 
@@ -25,9 +27,14 @@ class Rows(NamedTuple):
     sd: np.ndarray
 
 
-def standardised(X, train, new):
-    """Rows of X (N, D), standardised by the training rows; columns constant there become 0."""
-    mean, sd = X[train].mean(0), X[train].std(0)
+def standardised(X, train, new, weight=None):
+    """Rows of X (N, D), standardised by the training rows; columns constant there become 0.
+
+    ``weight`` (N,) are the weights of the rows, by default 1.
+    """
+    own = 1.0 if weight is None else weight[train]
+    mean = weighted_mean(X[train], own)
+    sd = np.sqrt(weighted_mean((X[train] - mean) ** 2, own))
     inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > FLAT)
     return Rows((X[train] - mean) * inverse, (X[new] - mean) * inverse, sd)
 
@@ -88,20 +95,23 @@ class Gram:
         return (rhs - self.S.T @ inner / self.n) / self.penalty
 
 
-def logistic_fit(A, Y, penalty):
-    """Intercept and coefficients of ridge-logistic regression, by Newton's method."""
+def logistic_fit(A, Y, penalty, weight=1.0):
+    """Intercept and coefficients of ridge-logistic regression, by Newton's method.
+
+    ``weight`` are the weights of the rows (n,), with mean 1.
+    """
     n, D = A.shape
     beta = np.zeros(D)
-    intercept = logit(np.clip(Y.mean(), 0.5 / n, 1 - 0.5 / n))
+    intercept = logit(np.clip(weighted_mean(Y, weight), 0.5 / n, 1 - 0.5 / n))
     if np.ptp(Y) == 0:
         return intercept, beta  # with one class there is nothing to learn
     for _ in range(NEWTON_STEPS):
         index = intercept + A @ beta
         p = expit(index)
-        w = np.maximum(p * (1 - p), 1e-10)
+        w = weight * np.maximum(p * (1 - p), 1e-10)
         # A Newton step is a weighted ridge regression of the index plus (Y − p)/w. Its intercept
         # is not penalised, so columns and response are centred by their weighted means.
-        response = w * index + Y - p
+        response = w * index + weight * (Y - p)
         centre, level = (w @ A) / w.sum(), response.sum() / w.sum()
         new = Gram(A - centre, penalty, w).coefficients(response - w * level)
         step = np.abs(new - beta).max(initial=0.0)
@@ -122,14 +132,19 @@ class Fit:
     penalty : float
     block : int array of shape (D,)
         Block of each column.
+    weight : array of shape (n,), optional
+        Weights of the rows to fit on, by which the rows are standardised. By default 1.
     """
 
-    def __init__(self, rows, covariates, penalty, block):
+    def __init__(self, rows, covariates, penalty, block, weight=None):
         self.covariates, self.penalty, self.block = covariates, penalty, block
         self.A, self.B = rows.train[:, covariates], rows.new[:, covariates]
-        self.gram = Gram(self.A, penalty)
+        weight = np.ones(len(self.A)) if weight is None else weight
+        self.weight = weight / weight.mean()
+        self.gram = Gram(self.A, penalty, self.weight)
         # Columns that are not covariates have the residuals of a plain regression.
-        gamma, own = self.gram.coefficients(rows.train), block[covariates]
+        gamma = self.gram.coefficients(self.weight[:, None] * rows.train)
+        own = block[covariates]
         self.residual = rows.new - self.B @ gamma
         self.residual[:, covariates] = left = self.gram.left_out(self.B, own)
         for j in np.flatnonzero(~covariates & np.isin(block, own)):
@@ -138,14 +153,15 @@ class Fit:
 
     def linear_outcome(self, Y):
         """E[Y | covariates without column j] of the new rows, (n_new, D)."""
-        beta = self.gram.coefficients(Y - Y.mean())
-        return Y.mean() + self._without(beta, self.residual[:, self.covariates])
+        mean = weighted_mean(Y, self.weight)
+        beta = self.gram.coefficients(self.weight * (Y - mean))
+        return mean + self._without(beta, self.residual[:, self.covariates])
 
     def logistic_outcome(self, Y):
         """Log-odds of Y = 1 given the covariates without column j of the new rows, (n_new, D)."""
-        intercept, beta = logistic_fit(self.A, Y, self.penalty)
+        intercept, beta = logistic_fit(self.A, Y, self.penalty, self.weight)
         p = expit(intercept + self.A @ beta)
-        w = p * (1 - p)
+        w = self.weight * p * (1 - p)
         centre = (w @ self.A) / w.sum()  # the intercept is not penalised
         gram = Gram(self.A - centre, self.penalty, w)
         return intercept + self._without(
@@ -189,8 +205,8 @@ def ridge_fits(plan, shrinkage, *, everywhere=False):
     place[beside] = plan.X.shape[1] + np.arange(len(beside))
     for k, fold in enumerate(plan.folds):
         new = np.arange(len(table)) if everywhere else fold.hold
-        rows = standardised(table, fold.train, new)
-        fit = Fit(rows, use, plan.penalty(shrinkage, k), block)
+        rows = standardised(table, fold.train, new, plan.weight)
+        fit = Fit(rows, use, plan.penalty(shrinkage, k), block, plan.weight[fold.train])
         sd = rows.sd[place]
         # A column that is constant in training is predicted by its mean.
         m = np.where(
@@ -231,7 +247,8 @@ def ridge_base(plan, shrinkage, members):
             base[i, :, 0], base[i, :, 1] = m[:, at[i]], g[:, at[i]]
     for i in np.flatnonzero(plan.binary_T[treatment]):
         # A linear model of a probability can leave [0, 1]; it is clipped, depending on the mean.
-        share = plan.T[plan.folds[fold[i]].train, treatment[i]].mean()
+        train = plan.folds[fold[i]].train
+        share = weighted_mean(plan.T[train, treatment[i]], plan.weight[train])
         share = np.clip(share, 1e-3, 1 - 1e-3)
         base[i, :, 0] = logit(np.clip(base[i, :, 0], share / 5, 1 - (1 - share) / 5))
     return base

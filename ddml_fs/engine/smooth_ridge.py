@@ -8,6 +8,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 
+from ddml_fs.weights import weighted_mean, weighted_var
+
 N_FEATURES = 128  # of the smooth part
 WIDTHS = (0.5, 1.0, 3.0)  # of its kernel, in units of √D
 N_STEPS = 15  # of the fixed-point iteration
@@ -27,6 +29,8 @@ class SmoothRidge:
     y : array of shape (n,)
     seed : int
         Of the random features.
+    weight : array of shape (n,), optional
+        Weights of the rows: the variance of the noise is divided by them. By default 1.
 
     Examples
     --------
@@ -38,17 +42,19 @@ class SmoothRidge:
     True
     """
 
-    def __init__(self, A, y, seed):
+    def __init__(self, A, y, seed, weight=None):
         rng = np.random.default_rng(seed)
-        D = A.shape[1]
-        self.mean, self.sd = y.mean(), max(y.std(), 1e-12)
+        D, weight = A.shape[1], np.ones(len(A)) if weight is None else weight
+        self.mean = weighted_mean(y, weight)
+        self.sd, root = max(np.sqrt(weighted_var(y, weight)), 1e-12), np.sqrt(weight)
         self.W = rng.standard_normal((D, N_FEATURES)) / np.sqrt(max(D, 1))
         self.phase = rng.uniform(0, 2 * np.pi, N_FEATURES)
         self.centre, self.weights, evidence = [], [], []
         for width in WIDTHS:
             features = self._features(A, width)
-            centre = features.mean(0)
-            weights, value = by_evidence(features - centre, (y - self.mean) / self.sd, D)
+            centre = weighted_mean(features, weight)
+            rows = root[:, None] * (features - centre), root * (y - self.mean) / self.sd
+            weights, value = by_evidence(*rows, D, weight.sum())
             self.centre.append(centre)
             self.weights.append(weights)
             evidence.append(value)
@@ -70,7 +76,7 @@ class SmoothRidge:
         return self.mean + self.sd * np.sum(parts, 0)
 
 
-def by_evidence(F, y, n_linear):
+def by_evidence(F, y, n_linear, n=None):
     """Ridge coefficients with two penalties that maximise the evidence, and the log evidence.
 
     Parameters
@@ -81,6 +87,8 @@ def by_evidence(F, y, n_linear):
         Centred, of variance 1 or less.
     n_linear : int
         Number of features with the first penalty; the others have the second.
+    n : float, optional
+        Sum of the weights, if F and y are multiplied by the roots of weights.
 
     Returns
     -------
@@ -88,7 +96,7 @@ def by_evidence(F, y, n_linear):
     evidence : float
         Up to a constant that depends only on n.
     """
-    n, p = F.shape
+    p, n = F.shape[1], len(F) if n is None else n
     G, b, square = F.T @ F, F.T @ y, float(y @ y)
     parts = [slice(0, n_linear), slice(n_linear, p)]
     # Precisions of the weights and of the noise, within bounds that keep H regular.

@@ -19,6 +19,7 @@ class Batch(NamedTuple):
     T: Tensor  # (P, B)
     Y: Tensor  # (P, B)
     base: Tensor | None = None  # (P, B, 2), to which the outputs of the heads are added
+    weight: Tensor | None = None  # (P, B), of the rows, if they have weights
 
 
 class Scale(NamedTuple):
@@ -84,6 +85,9 @@ class Stack:
         self.binary_T, self.binary_Y = self._kinds(binary_T), self._kinds(binary_Y)
         x_scale = [_mean_sd(X[f.fit].double(), 0) for f in self.folds]
         self.X = X.to(self.device, dtype)
+        self.weight = None
+        if plan.weighted:
+            self.weight = torch.as_tensor(plan.weight).to(self.device, dtype)
         self.x_mean, self.x_sd = (
             torch.stack(a).reshape(self.G, 1, self.D).to(self.device, dtype)
             for a in zip(*x_scale, strict=True)
@@ -122,7 +126,10 @@ class Stack:
         binary = torch.as_tensor(binary)
         mean, sd = (torch.stack(a) for a in zip(*(_mean_sd(v, -1) for v in fits), strict=True))
         mean, sd = torch.where(binary, 0.0, mean), torch.where(binary, 1.0, sd)
-        odds = [_log_odds(v) if b else 0.0 for v, b in zip(fits, binary, strict=True)]
+        weights = [torch.as_tensor(self.plan.weight[r]) for r in rows]
+        odds = [
+            _log_odds(v, w) if b else 0.0 for v, w, b in zip(fits, weights, binary, strict=True)
+        ]
         place = torch.as_tensor(index)[:, None]
         scale = Scale(
             mean[:, None].to(self.device, self.dtype),
@@ -167,9 +174,12 @@ class Stack:
         own = rows.repeat_interleave(self.p, 0)  # (P, B)
         T = (self.T[self.t_index, own] - self.t_scale.mean) / self.t_scale.sd
         Y = (self.Y[self.y_index, own] - self.y_scale.mean) / self.y_scale.sd
-        if self.base is None:
-            return Batch(x, T, Y)
-        return Batch(x, T, Y, self.base[torch.arange(self.P, device=self.device)[:, None], own])
+        base = weight = None
+        if self.base is not None:
+            base = self.base[torch.arange(self.P, device=self.device)[:, None], own]
+        if self.weight is not None:
+            weight = self.weight[own]
+        return Batch(x, T, Y, base, weight)
 
     def generators(self):
         """One generator per fold, for the order of its batches."""
@@ -186,8 +196,12 @@ class Stack:
             ]
         )
         for rows in order.to(self.device).split(BATCHES_PER_READ * self.B, 1):
-            parts = (a.split(self.B, 1) for a in self.batch(rows) if a is not None)
-            yield from map(Batch, *parts)
+            batch = self.batch(rows)
+            parts = {
+                name: a.split(self.B, 1) for name, a in batch._asdict().items() if a is not None
+            }
+            for own in zip(*parts.values(), strict=True):
+                yield Batch(**dict(zip(parts, own, strict=True)))
 
     def rows(self, part):
         """The rows of a part of the folds, padded to one length.
@@ -201,13 +215,14 @@ class Stack:
         rows : Tensor of shape (G, n)
             Padded with repeats of a fold's first row.
         weight : Tensor of shape (P, n)
-            1 for rows, 0 for padding.
+            Weights of the rows, by default 1; 0 for padding.
         """
         parts = [getattr(f, part) for f in self.folds]
         n = max(len(r) for r in parts)
         rows = np.stack([np.concatenate([r, np.full(n - len(r), r[0])]) for r in parts])
-        own = torch.as_tensor(np.stack([np.arange(n) < len(r) for r in parts]))
-        return torch.as_tensor(rows), own.repeat_interleave(self.p, 0).to(self.device, self.dtype)
+        own = np.stack([np.arange(n) < len(r) for r in parts])
+        weight = torch.as_tensor(own * self.plan.weight[rows]).repeat_interleave(self.p, 0)
+        return torch.as_tensor(rows), weight.to(self.device, self.dtype)
 
 
 def _mean_sd(values, dim):
@@ -216,6 +231,6 @@ def _mean_sd(values, dim):
     return values.mean(dim), torch.where(sd > 1e-12, sd, torch.ones_like(sd))
 
 
-def _log_odds(labels):
-    """Log-odds of the mean of 0/1 labels, finite even if all are equal."""
-    return float(torch.logit(labels.mean(), 0.5 / len(labels)))
+def _log_odds(labels, weight):
+    """Log-odds of the weighted mean of 0/1 labels, finite even if all are equal."""
+    return float(torch.logit(labels @ weight / weight.sum(), 0.5 / len(labels)))

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from ddml_fs.engine.ridge import Gram, logistic_fit
+from ddml_fs.weights import weighted_mean, weighted_var
 
 FARTHEST = 3.0  # standard deviations to which columns are clipped, so that squares stay moderate
 QUARTILES = (0.25, 0.5, 0.75)  # where hinges and steps have their knots
@@ -139,6 +140,8 @@ class SparseTerms:
     t : array of shape (n,), optional
         A 0/1 treatment. It is in the model, and so are its products with terms if they are chosen:
         both arms share the terms whose effects do not differ between them.
+    weight : array of shape (n,), optional
+        Weights of the rows.
 
     Examples
     --------
@@ -150,22 +153,27 @@ class SparseTerms:
     True
     """
 
-    def __init__(self, A, y, binary, t=None):
-        self.binary, self.mean_t = binary, None if t is None else t.mean()
+    def __init__(self, A, y, binary, t=None, weight=None):
+        weight = np.ones(len(y)) if weight is None else weight / weight.mean()
+        self.binary, self.mean_t = binary, None if t is None else weighted_mean(t, weight)
         self.dictionary = Dictionary(A, y)
         F = self.dictionary(A)
-        self.centre, self.scale = F.mean(0), np.maximum(F.std(0), 1e-9)
+        self.centre = weighted_mean(F, weight)
+        self.scale = np.maximum(np.sqrt(weighted_var(F, weight)), 1e-9)
         F, base = self._design(F, t)
         n_terms = self.dictionary.n_terms * (1 if t is None else 2)
-        self.chosen = forward_selection(F, y, np.column_stack([np.ones(len(y)), base]), n_terms)
+        # Rows times the roots of their weights have weighted sums of squares.
+        root, start = np.sqrt(weight), np.column_stack([np.ones(len(y)), base])
+        self.chosen = forward_selection(F * root[:, None], y * root, start * root[:, None], n_terms)
         Z = np.column_stack([base, F[:, self.chosen]])
         penalty = PRIOR / len(y)
         if binary:
-            self.intercept, self.weights = logistic_fit(Z, y, penalty)
+            self.intercept, self.weights = logistic_fit(Z, y, penalty, weight)
         else:
-            middle = Z.mean(0)
-            self.weights = Gram(Z - middle, penalty).coefficients(y - y.mean())
-            self.intercept = y.mean() - middle @ self.weights
+            middle, level = weighted_mean(Z, weight), weighted_mean(y, weight)
+            gram = Gram(Z - middle, penalty, weight)
+            self.weights = gram.coefficients(weight * (y - level))
+            self.intercept = level - middle @ self.weights
 
     def _design(self, F, t):
         """Standardised terms, with their products with t, and the columns that are never chosen."""

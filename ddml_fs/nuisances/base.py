@@ -34,6 +34,9 @@ class Nuisance(BaseEstimator):
         score : Score
         """
 
+    def check_weights(self):
+        """Raise if the models cannot use sample weights, before any work is done."""
+
     def check_resources(self, device="auto", checkpoint=None):
         """Raise if a device or a checkpoint would have no effect."""
         if not self.on_device and device != "auto":

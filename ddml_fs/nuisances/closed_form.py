@@ -14,18 +14,22 @@ from ddml_fs.engine.ridge import Gram, logistic_fit, ridge_fits, standardised
 from ddml_fs.engine.smooth_ridge import SmoothRidge
 from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.validation import check_number
+from ddml_fs.weights import weighted_mean
 
 
-def ridge_predict(A, y, B, shrinkage):
-    """Ridge regression on standardised rows: values of rows B (n_new, D)."""
-    centre = A.mean(0)  # not 0 where A are the rows of an arm
-    gram = Gram(A - centre, penalty_for(shrinkage, A.shape[1], len(A)))
-    return y.mean() + (B - centre) @ gram.coefficients(y - y.mean())
+def ridge_predict(A, y, B, shrinkage, weight):
+    """Ridge regression on standardised rows with weights (n,): values of rows B (n_new, D)."""
+    penalty, weight = penalty_for(shrinkage, A.shape[1], weight.sum()), weight / weight.mean()
+    centre = weighted_mean(A, weight)  # not 0 where A are the rows of an arm
+    level = weighted_mean(y, weight)
+    gram = Gram(A - centre, penalty, weight)
+    return level + (B - centre) @ gram.coefficients(weight * (y - level))
 
 
-def logistic_predict(A, y, B, shrinkage):
+def logistic_predict(A, y, B, shrinkage, weight):
     """Ridge-logistic regression on standardised rows: probabilities of rows B (n_new, D)."""
-    intercept, beta = logistic_fit(A, y, penalty_for(shrinkage, A.shape[1], len(A)))
+    penalty = penalty_for(shrinkage, A.shape[1], weight.sum())
+    intercept, beta = logistic_fit(A, y, penalty, weight / weight.mean())
     return expit(intercept + B @ beta)
 
 
@@ -62,26 +66,27 @@ class ClosedForm(PerProblem):
         """Raise for a negative shrinkage."""
         check_number(self.shrinkage, "shrinkage", 0, np.inf)
 
-    def regress(self, A, y, B, seed):
-        """Values of rows B (n_new, D), fitted on standardised rows A (n, D) and y (n,)."""
+    def regress(self, A, y, B, seed, weight):
+        """Values of rows B (n_new, D), fitted on standardised rows A (n, D) and y, weight (n,)."""
         raise NotImplementedError
 
     def values_of(self, plan, i, arms):
         """Held-out predictions (2 or 4, n_hold) of problem i."""
         k, c, f = plan.problem(i)
         fold, seed = plan.folds[k], int(plan.seeds[k])
-        A, B, _ = standardised(plan.X[:, plan.inputs(f)].astype(float), fold.train, fold.hold)
+        X, w = plan.X[:, plan.inputs(f)].astype(float), plan.weight[fold.train]
+        A, B, _ = standardised(X, fold.train, fold.hold, plan.weight)
         t, y = plan.T[fold.train, f].astype(float), plan.Y[fold.train, c].astype(float)
 
         def predict(target, binary):
             if binary:
-                return logistic_predict(A, target, B, self.shrinkage)
-            return self.regress(A, target, B, seed)
+                return logistic_predict(A, target, B, self.shrinkage, w)
+            return self.regress(A, target, B, seed, w)
 
         m = predict(t, plan.binary_T[f])
         if not arms:
             return m, predict(y, plan.binary_Y[c])
-        mu = [self.regress(A[t == a], y[t == a], B, seed) for a in (0, 1)]
+        mu = [self.regress(A[t == a], y[t == a], B, seed, w[t == a]) for a in (0, 1)]
         return m, average(m, mu), *mu
 
 
@@ -98,9 +103,9 @@ class Ridge(ClosedForm):
     def __init__(self, *, shrinkage=20.0):
         super().__init__(shrinkage=shrinkage)
 
-    def regress(self, A, y, B, seed):
+    def regress(self, A, y, B, seed, weight):
         """Values of rows B by ridge regression."""
-        return ridge_predict(A, y, B, self.shrinkage)
+        return ridge_predict(A, y, B, self.shrinkage, weight)
 
     def predict(self, plan, *, arms=False, resources=None):
         """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
@@ -138,6 +143,6 @@ class Smooth(ClosedForm):
     def __init__(self, *, shrinkage=10.0):
         super().__init__(shrinkage=shrinkage)
 
-    def regress(self, A, y, B, seed):
+    def regress(self, A, y, B, seed, weight):
         """Values of rows B by smooth ridge regression."""
-        return SmoothRidge(A, y, seed).predict(B)
+        return SmoothRidge(A, y, seed, weight).predict(B)

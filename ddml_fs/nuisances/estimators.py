@@ -8,7 +8,7 @@ from sklearn.base import is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from ddml_fs.engine.devices import limit_threads
-from ddml_fs.engine.models import fit_predict, seeded
+from ddml_fs.engine.models import fit_predict, seeded, weight_parameter
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
 from ddml_fs.nuisances.base import Nuisance
@@ -50,6 +50,15 @@ class Estimators(Nuisance):
             if not (hasattr(model, "fit") and hasattr(model, "get_params")):
                 raise ValueError(f"nuisance must hold scikit-learn estimators, got {model!r}.")
 
+    def check_weights(self):
+        """Raise if a model takes no sample weights."""
+        for model in (self.treatment, self.outcome):
+            if weight_parameter(model) is None:
+                raise ValueError(
+                    "sample_weight needs nuisance models whose fit takes sample_weight, got "
+                    f"{model!r}."
+                )
+
     def pair(self, binary_T, binary_Y):
         """Unfitted models for the treatment and the outcome."""
         for model, binary, what in (
@@ -75,9 +84,11 @@ class Estimators(Nuisance):
             train = np.sort(fold.train)  # keeps the order of the table, for models that draw rows
             A, B = plan.X[train][:, use], plan.X[fold.hold][:, use]
             t, y = plan.T[train, f], plan.Y[train, c]
-            out = [fit_predict(model_T, A, B, t), fit_predict(model_Y, A, B, y)]
+            w = plan.weight[train] if plan.weighted else None
+            out = [fit_predict(model_T, A, B, t, w), fit_predict(model_Y, A, B, y, w)]
             for a in (0, 1) if arms else ():
-                out.append(fit_predict(model_Y, A[t == a], B, y[t == a]))
+                own = w if w is None else w[t == a]
+                out.append(fit_predict(model_Y, A[t == a], B, y[t == a], own))
             return out
 
         predictions = Predictions.empty(plan, arms)
@@ -120,6 +131,9 @@ class Boosting(Estimators):
             check_integer(getattr(self, name), name, least)
         check_number(self.learning_rate, "learning_rate", 1e-8, 10)
         check_number(self.l2_regularization, "l2_regularization", 0, np.inf)
+
+    def check_weights(self):
+        """Boosting takes sample weights."""
 
     def pair(self, binary_T, binary_Y):
         """Unfitted boosting for the treatment and the outcome."""

@@ -18,7 +18,7 @@ class GaussianProcess(Nuisance):
     """Gaussian process regressions with one length scale per column, all folds in one batch.
 
     Designed for few rows and nonlinear confounding. A 0/1 target is predicted as a number and
-    clipped to [0.005, 0.995].
+    clipped to [0.005, 0.995]. The variance of a row's noise is divided by its sample weight.
 
     Parameters
     ----------
@@ -76,7 +76,8 @@ class GaussianProcess(Nuisance):
         """Inputs, targets and new inputs of the functions of problem i."""
         k, c, f = plan.problem(i)
         fold = plan.folds[k]
-        A, B, _ = standardised(plan.X[:, plan.inputs(f)].astype(float), fold.train, fold.hold)
+        X, w = plan.X[:, plan.inputs(f)].astype(float), plan.weight[fold.train]
+        A, B, _ = standardised(X, fold.train, fold.hold, plan.weight)
         t, y = plan.T[fold.train, f].astype(float), plan.Y[fold.train, c].astype(float)
-        regressions = [(A, t, B), (A, y, B)]
-        return regressions + [(A[t == a], y[t == a], B) for a in (0, 1) if arms]
+        regressions = [(A, t, B, w), (A, y, B, w)]
+        return regressions + [(A[t == a], y[t == a], B, w[t == a]) for a in (0, 1) if arms]

@@ -5,15 +5,15 @@ import numpy as np
 EDGE = 1e-3  # probabilities are clipped this far from 0 and 1 in the log-loss
 
 
-def log_loss(p, target):
-    """Mean log-loss of 0/1 targets under probabilities, over the last axis."""
+def log_loss(p, target, weight=None):
+    """Mean log-loss of 0/1 targets under probabilities, over the last axis, with weights (n,)."""
     p = np.clip(p, EDGE, 1 - EDGE)
-    return -np.log(np.where(target == 1, p, 1 - p)).mean(-1)
+    return -np.average(np.log(np.where(target == 1, p, 1 - p)), axis=-1, weights=weight)
 
 
-def squared_error(predicted, target):
-    """Mean squared error, over the last axis."""
-    return ((predicted - target) ** 2).mean(-1)
+def squared_error(predicted, target, weight=None):
+    """Mean squared error, over the last axis, with weights (n,)."""
+    return np.average((predicted - target) ** 2, axis=-1, weights=weight)
 
 
 def losses_of(plan, predictions, r=0, c=0, f=0):
@@ -36,7 +36,8 @@ def losses_of(plan, predictions, r=0, c=0, f=0):
     for name in predictions.functions:
         rows, target, binary = target_of(plan, name, c, f)
         loss = log_loss if binary else squared_error
-        out[name] = float(loss(getattr(predictions, name)[r, c, f][rows], target[rows]))
+        own = getattr(predictions, name)[r, c, f][rows], target[rows], plan.weight[rows]
+        out[name] = float(loss(*own))
     return out
 
 

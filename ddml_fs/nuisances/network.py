@@ -226,6 +226,9 @@ class Forest(OnLatents):
         """Raise if settings of the network are wrong or do not fit the score."""
         self._network.check(score)
 
+    def check_weights(self):
+        """Forests take sample weights."""
+
     def pair(self, binary_T, binary_Y):
         """Unfitted forests for the treatment and the outcome."""
         kinds = (

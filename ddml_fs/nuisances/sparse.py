@@ -29,12 +29,13 @@ class Sparse(PerProblem):
         """Held-out predictions (2 or 4, n_hold) of problem i."""
         k, c, f = plan.problem(i)
         fold = plan.folds[k]
-        A, B, _ = standardised(plan.X[:, plan.inputs(f)].astype(float), fold.train, fold.hold)
+        X, w = plan.X[:, plan.inputs(f)].astype(float), plan.weight[fold.train]
+        A, B, _ = standardised(X, fold.train, fold.hold, plan.weight)
         t, y = plan.T[fold.train, f].astype(float), plan.Y[fold.train, c].astype(float)
         label = bool(plan.zero_one_Y[c])
-        m = SparseTerms(A, t, bool(plan.binary_T[f])).predict(B)
+        m = SparseTerms(A, t, bool(plan.binary_T[f]), weight=w).predict(B)
         if not arms:
-            return m, SparseTerms(A, y, label).predict(B)
-        outcome = SparseTerms(A, y, label, t)
+            return m, SparseTerms(A, y, label, weight=w).predict(B)
+        outcome = SparseTerms(A, y, label, t, w)
         mu = [outcome.predict(B, a) for a in (0, 1)]
         return m, average(m, mu), *mu

@@ -15,7 +15,7 @@ SMALL = 2000
 EXACT = 1e4  # weight of the row that makes squared-error weights sum to one
 
 
-def squared_error_weights(predicted, target):
+def squared_error_weights(predicted, target, weight=1.0):
     """Non-negative weights (K,), with sum one, that minimise the squared error.
 
     Parameters
@@ -23,6 +23,8 @@ def squared_error_weights(predicted, target):
     predicted : array of shape (K, n)
         Held-out predictions of K candidates.
     target : array of shape (n,)
+    weight : float or array of shape (n,)
+        Weights of the rows.
 
     Examples
     --------
@@ -30,7 +32,8 @@ def squared_error_weights(predicted, target):
     >>> squared_error_weights(np.stack([y, 3 - y]), y).round(6).tolist()
     [1.0, 0.0]
     """
-    gap = predicted - target  # as the weights sum to one, the error is the weighted sum of gaps
+    # As the weights sum to one, the error is the weighted sum of gaps.
+    gap = np.sqrt(weight) * (predicted - target)
     size = np.sqrt(np.mean(gap**2)) or 1.0
     gram = gap @ gap.T / (gap.shape[1] * size**2)
     # ‖gapᵀw‖² = ‖Lᵀw‖² with L Lᵀ = gram, so the problem has K rows instead of n.
@@ -41,10 +44,11 @@ def squared_error_weights(predicted, target):
     return weights / weights.sum()
 
 
-def log_loss_weights(predicted, target):
+def log_loss_weights(predicted, target, weight=None):
     """Non-negative weights (K,), with sum one, that minimise the log-loss of a 0/1 target.
 
     The weighted mean of probabilities is a mixture, so the EM algorithm finds the weights.
+    ``weight`` are the weights of the rows (n,), by default 1.
 
     Examples
     --------
@@ -57,7 +61,8 @@ def log_loss_weights(predicted, target):
     likelihood = np.where(target == 1, p, 1 - p)
     weights = np.full(len(p), 1 / len(p))
     for _ in range(EM_STEPS):
-        weights = weights * (likelihood / (weights @ likelihood)).mean(1)
+        share = likelihood / (weights @ likelihood)
+        weights = weights * np.average(share, axis=1, weights=weight)
     return weights / weights.sum()
 
 
@@ -121,6 +126,11 @@ class Stacked(Nuisance):
         for nuisance in self.resolved().values():
             nuisance.check(score)
 
+    def check_weights(self):
+        """Raise if a candidate cannot use sample weights."""
+        for nuisance in self.resolved().values():
+            nuisance.check_weights()
+
     def predict(self, plan, *, arms=False, resources=None):
         """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
         resources = resources or Resources()
@@ -160,8 +170,9 @@ def stack(plan, parts):
             fit, loss = (
                 (log_loss_weights, log_loss) if binary else (squared_error_weights, squared_error)
             )
-            weights[name][at] = fit(own[:, rows], target[rows])
-            losses[name][at] = loss(own[:, rows], target[rows])
+            known = own[:, rows], target[rows], plan.weight[rows]
+            weights[name][at] = fit(*known)
+            losses[name][at] = loss(*known)
             mixed[name][at] = weights[name][at] @ own
     networks = [part.networks for part in candidates if part.networks is not None]
     return Predictions(

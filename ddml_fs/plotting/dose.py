@@ -6,17 +6,19 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 from scipy.special import expit
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from ddml_fs.domains import UNSTABLE
-from ddml_fs.encoding import read_domains, read_target
+from ddml_fs.encoding import read_target
 from ddml_fs.engine.additive import ridge_index
 from ddml_fs.features import Encoding, bent_columns, read_features
 from ddml_fs.plotting.base import Display
 from ddml_fs.plotting.reading import check_features, selector_of
 from ddml_fs.plotting.style import BLUE, GREY, VERMILLION, legend_above, new_axes, shorten, wrapped
+from ddml_fs.rows import read_rows
+from ddml_fs.score_tests import Robust
 from ddml_fs.tables import column_names, read_new_table
+from ddml_fs.weights import varies
 
 PENALTY = 1e-3  # on the other features, as a share of their variance
 LEVEL = 0.95
@@ -51,7 +53,16 @@ class DoseDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, feature: str, X: Any, y: Any, sample_domain: Any = None, ax: Any = None
+        cls,
+        estimator: Any,
+        feature: str,
+        X: Any,
+        y: Any,
+        sample_domain: Any = None,
+        ax: Any = None,
+        *,
+        sample_weight: Any = None,
+        cluster: Any = None,
     ) -> Self:
         """Estimate the curve from the rows that the selector was fitted on, and draw it.
 
@@ -60,8 +71,8 @@ class DoseDisplay(Display):
         estimator : CausalFeatureSelector or ShiftAudit
         feature : str
             A number with more than two values.
-        X, y, sample_domain
-            As in ``fit``.
+        X, y, sample_domain, sample_weight, cluster
+            As in ``fit``; with weights or clusters the band is robust.
         ax : matplotlib Axes, optional
 
         Returns
@@ -71,15 +82,15 @@ class DoseDisplay(Display):
         selector = selector_of(estimator)
         effects = selector.effects_
         check_features(feature, effects.index)
-        rows, domain, _ = read_domains(sample_domain, _num_samples(X))
-        X, y = (_safe_indexing(a, np.flatnonzero(rows)) for a in (X, y))
-        table = read_new_table(estimator, X)
+        rows = read_rows(_num_samples(X), sample_domain, sample_weight, cluster)
+        y, table = rows.of(y), read_new_table(estimator, rows.of(X))
         if estimator is not selector:  # an audit's selector has not seen the leaks
             frame = pd.DataFrame(table)
             frame.columns = column_names(estimator)
             table = read_new_table(selector, frame[column_names(selector)])
         encoding = Encoding.of(table, column_names(selector), selector.groups)
-        features = read_features(encoding.read(table), encoding.own, len(encoding.names))
+        own = encoding.own, len(encoding.names), rows.weight
+        features = read_features(encoding.read(table), *own)
         values, basis, rest = columns_of(features, encoding, feature, effects)
         target = read_target(np.asarray(y), selector.task)
         outcome = target.outcomes[0]
@@ -87,8 +98,7 @@ class DoseDisplay(Display):
             shown = effects["class"].to_numpy()[encoding.names.index(feature)]
             outcome = target.outcomes[int(np.flatnonzero(target.classes == shown)[0])]
         label = target.classes is not None and selector.scale != "mean"
-        intercepts = (domain[:, None] == np.unique(domain)).astype(float)
-        curve = fit_curve(values, basis, rest, intercepts, outcome, label)
+        curve = fit_curve(values, basis, rest, rows, outcome, label)
         number = encoding.names.index(feature)
         slope = effects["effect"].to_numpy()[number]
         if (encoding.own == number).sum() > 1:
@@ -156,36 +166,49 @@ def columns_of(features, encoding, feature, effects):
     return values, basis, (rest - rest.mean(0)).astype(float)
 
 
-def fit_curve(values, basis, rest, intercepts, y, label):
+def fit_curve(values, basis, rest, rows, y, label):
     """Effects against the median over the middle 98 % of the values, with pointwise intervals."""
-    curve = basis(values)
+    curve, w = basis(values), rows.weight
+    intercepts = (rows.domain[:, None] == np.unique(rows.domain)).astype(float)
     scale = np.maximum(curve.std(0), 1e-12)
     A = np.column_stack([curve / scale, rest, intercepts])
     penalty = np.zeros(A.shape[1])
     penalty[curve.shape[1] : curve.shape[1] + rest.shape[1]] = PENALTY
-    beta = ridge_index(A, y, penalty, label)
+    beta = ridge_index(A, y, penalty, label, weight=w)
     index = A @ beta
     if label:
         p = expit(index)
-        weight, noise = p * (1 - p), 1.0
+        weight, noise, left = w * p * (1 - p), 1.0, y - p
     else:
-        weight = np.ones(len(y))
-        noise = ((y - index) ** 2).sum() / max(len(y) - A.shape[1], 1)
-    H = (A * weight[:, None]).T @ A + np.diag(penalty * len(y) + 1e-9 * len(y))
-    k = curve.shape[1]
-    covariance = noise * np.linalg.inv(H)[:k, :k]
+        weight, left = w, y - index
+        noise = (w * left**2).sum() / max(len(y) - A.shape[1], 1)
+    inverse = np.linalg.inv((A * weight[:, None]).T @ A + np.diag((penalty + 1e-9) * len(y)))
+    k, covariance, df = curve.shape[1], noise * inverse, np.inf
+    if rows.cluster is not None or varies(w):
+        robust = Robust(rows.cluster, intercepts.shape[1])
+        covariance = inverse @ robust.covariance(A * (w * left)[:, None]) @ inverse
+        df = np.inf if rows.cluster is None else rows.cluster.max() - rows.domain.max()
+    covariance = covariance[:k, :k]
     grid = np.linspace(np.quantile(values, 0.01), np.quantile(values, 0.99), STEPS)
     difference = (basis(grid) - basis(np.array([np.median(values)]))) / scale
     effect = difference @ beta[:k]
     variance = np.einsum("ij,jk,ik->i", difference, covariance, difference)
-    half = stats.norm.ppf(0.5 + LEVEL / 2) * np.sqrt(np.maximum(variance, 0))
+    half = stats.t.ppf(0.5 + LEVEL / 2, df) * np.sqrt(np.maximum(variance, 0))
     return pd.DataFrame(
         {"value": grid, "effect": effect, "low": effect - half, "high": effect + half}
     )
 
 
 def plot_dose(
-    selector: Any, feature: str, X: Any, y: Any, sample_domain: Any = None, ax: Any = None
+    selector: Any,
+    feature: str,
+    X: Any,
+    y: Any,
+    sample_domain: Any = None,
+    ax: Any = None,
+    *,
+    sample_weight: Any = None,
+    cluster: Any = None,
 ) -> Any:
     """Plot the effect of a number as a curve; see :class:`DoseDisplay`.
 
@@ -193,7 +216,7 @@ def plot_dose(
     ----------
     selector : CausalFeatureSelector or ShiftAudit
     feature : str
-    X, y, sample_domain
+    X, y, sample_domain, sample_weight, cluster
         As in ``fit``.
     ax : matplotlib Axes, optional
 
@@ -201,4 +224,5 @@ def plot_dose(
     -------
     ax : matplotlib Axes
     """
-    return DoseDisplay.from_estimator(selector, feature, X, y, sample_domain, ax=ax).ax_
+    known: dict = {"sample_weight": sample_weight, "cluster": cluster}
+    return DoseDisplay.from_estimator(selector, feature, X, y, sample_domain, ax, **known).ax_
