@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ddml_fs import cautions, diagnostics, inference
+from ddml_fs.covariates import read_effect_table, read_new_rows
 from ddml_fs.engine.devices import resolve_devices
 from ddml_fs.engine.plan import Plan, make_plan
 from ddml_fs.engine.predictions import Predictions
@@ -20,10 +21,9 @@ from ddml_fs.placebo import PlaceboMixin
 from ddml_fs.progress import progress_bar
 from ddml_fs.scores import CLIP, Score, residuals, resolve_score
 from ddml_fs.sensitivity import SensitivityMixin, elements
+from ddml_fs.tables import EncodedTable
 from ddml_fs.validation import (
     check_clusters,
-    check_column,
-    check_covariates,
     check_folds,
     check_identified,
     check_integer,
@@ -36,7 +36,7 @@ from ddml_fs.validation import (
 LOGGER = logging.getLogger(__name__)
 
 
-class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
+class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, EncodedTable, BaseEstimator):
     """Effect of a treatment on an outcome by Disentangled Double Machine Learning.
 
     Nuisance models predict the treatment and the outcome from the covariates. Each row is predicted
@@ -101,13 +101,15 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         Weights of the candidate models for each nuisance function; only for stacked nuisances.
     roles_ : DataFrame
         How strongly each covariate acts as confounder, on the treatment only and on the outcome
-        only; only if networks are among the nuisances.
+        only; only if networks are among the nuisances. A category is one covariate.
     verdict_ : str
         What the diagnostics say, in words.
     repeats_ : DataFrame
         Effect and standard error of every random split.
     folds_ : list of pairs of int arrays
         Training and held-out rows of every fold, for one split after another.
+    encoding_ : DataFrame
+        How each column of X was read, in words.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -158,11 +160,15 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
-            Covariates: all variables that may confound treatment and outcome.
+            Covariates: all variables that may confound treatment and outcome. Numbers, or a
+            DataFrame with categories, text, booleans and dates. Missing numbers are set to the
+            median of all rows, with an indicator if more than 1 % are missing; ``encoding_`` and
+            ``verdict_`` say so.
         y : array of shape (n_samples,)
             Outcome; 0/1 for the logistic score.
         treatment : array of shape (n_samples,), str or int
-            Treatment, 0/1 or continuous; or the name or number of the column of X that is the
+            Treatment, 0/1, continuous, or text with two levels, of which the second in
+            alphabetical order is 1 (``verdict_`` says so); or the name or number of the column of X that is the
             treatment, where all other columns are covariates. Keyword only, so that it cannot be
             swapped with y.
         cluster : array of shape (n_samples,) or (n_samples, 2), optional
@@ -177,10 +183,9 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         forget_fit(self)
         check_integer(self.n_repeats, "n_repeats", 1)
         index = X.index if isinstance(X, pd.DataFrame) else None
-        X = self._covariates(X, reset=True)
-        column = check_column(treatment, X, getattr(self, "feature_names_in_", None))
-        values = treatment if column is None else X[:, column]
-        T, binary = check_treatment(values, len(X))
+        table = read_effect_table(self, X, treatment)
+        X, column, self._encoding_ = table.X, table.column, table.encoding
+        T, binary = check_treatment(table.treatment, len(X))
         clusters = None if cluster is None else check_clusters(cluster, len(X), self.n_folds)
         score = resolve_score(self.score, binary, self.target, self.clip)
         nuisance = resolve_nuisance(self.nuisance)
@@ -188,12 +193,13 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         nuisance.check_resources(self.device)
         y = check_label(y, len(X)) if score.label else check_vector(y, "y", len(X))
         check_folds(self.n_folds, T, binary)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
         covariates = np.arange(X.shape[1]) != column
         if not covariates.any():
             raise ValueError("X must have a covariate besides the treatment, got none.")
         check_identified(X[:, covariates], T)
-        cautions.warn_of_outcome_copies(X[:, covariates], y, np.asarray(names)[covariates])
+        cautions.warn_of_outcome_copies(
+            X[:, covariates], y, np.array(self._encoding_.columns)[covariates]
+        )
 
         strata = y if score.label else T if binary else None
         plan = make_plan(
@@ -216,22 +222,17 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             resources = Resources(devices, self.n_jobs, progress=progress)
             predictions = nuisance.predict(plan, arms=score.arms, resources=resources)
         self._combine(plan, predictions, score, index, clusters)
-        self._describe(plan, predictions, names, column)
+        self._describe(plan, predictions, column)
         clip = getattr(score, "clip", None)
         self._binary_, self._clip_ = binary, CLIP if clip is None else clip
-        table = self.diagnostics()
-        self.verdict_ = diagnostics.verdict(table, clip, score.estimand)
+        found = self.diagnostics()
+        said = diagnostics.verdict(found, clip, score.estimand)
+        self.verdict_ = f"{said} {table.note}".strip()
         LOGGER.info("Effect %.4g (%.2g). %s", self.effect_, self.stderr_, self.verdict_)
-        cautions.warn_of_overlap(table, clip)
+        cautions.warn_of_overlap(found, clip)
         shift = abs(score.unadjusted(T, y) - self.effect_) / max(self.stderr_, 1e-300)
         cautions.warn_of_few_rows(len(X), shift)
         return self
-
-    def _covariates(self, X, reset):
-        """X as an array. Its names and width are stored, or compared with those of ``fit``."""
-        values = check_covariates(X)
-        validate_data(self, X=X, reset=reset, skip_check_array=True)
-        return values
 
     def _combine(self, plan: Plan, predictions: Predictions, score: Score, index, clusters):
         """Effect of every split, and the median over the splits."""
@@ -261,16 +262,18 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             {name: getattr(hat, name) for name in hat.functions}, index=index
         )
 
-    def _describe(self, plan: Plan, predictions: Predictions, names, column):
+    def _describe(self, plan: Plan, predictions: Predictions, column):
         """Losses and weights of the nuisances, and summaries of networks."""
+        names, feature = self._encoding_.names, self._encoding_.own
         self.nuisance_losses_, weights = diagnostics.nuisance_tables(plan, predictions)
         if weights is not None:
             self.nuisance_weights_ = weights
         if predictions.networks is not None:
             networks = predictions.networks
-            self.roles_ = diagnostics.roles_table(networks, len(plan.X) * plan.n_repeats, names)
+            n_rows = len(plan.X) * plan.n_repeats
+            self.roles_ = diagnostics.roles_table(networks, n_rows, names, feature)
             if column is not None:
-                self.roles_ = self.roles_.drop(index=names[column])
+                self.roles_ = self.roles_.drop(index=names[feature[column]])
             self._encoder_ = min(networks, key=lambda n: n.valid_loss).encoder
             self._inputs_kept_ = float(np.mean([n.keep.sum() for n in networks]))
 
@@ -289,7 +292,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         check_is_fitted(self)
         if not hasattr(self, "_encoder_"):
             raise AttributeError(f"nuisance={self.nuisance!r} has no latents; use 'mlp' or 'rf'.")
-        Zc, Zt, Zy = self._encoder_(self._covariates(X, reset=False))
+        Zc, Zt, Zy = self._encoder_(read_new_rows(self, self._encoding_, X))
         return Bunch(Zc=Zc, Zt=Zt, Zy=Zy)
 
     def diagnostics(self) -> pd.Series:

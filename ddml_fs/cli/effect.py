@@ -39,7 +39,7 @@ def effect(
     """Estimate the effect of one column of a file on another, given the covariates."""
     from ddml_fs.cli.opening import code_for, command_line, open_file
     from ddml_fs.cli.printing import Printer, check_paths, write_table
-    from ddml_fs.prepare import encoded, read_treatment
+    from ddml_fs.prepare import read_treatment
 
     check_paths(output, report)
     if task not in ("auto", "classification", "regression"):
@@ -61,7 +61,7 @@ def effect(
     settings: dict = {"score": score, "target": target, "random_state": seed}
     model = DDML(nuisance, **settings, n_jobs=n_jobs, verbose=out.verbose)
     with out.working(n_jobs):
-        model.fit(encoded(X), data.y.astype(float), treatment=t)
+        model.fit(X, data.y.astype(float), treatment=t)
     summary = model.summary()
     out.table(summary, index="estimand")
     out.say(model.verdict_)
@@ -81,9 +81,9 @@ def effect(
         fit = (
             f"X, t, _ = read_treatment(data.X, {treatment!r}, {domain!r})\n"
             f"model = DDML({nuisance!r}, {given})\n"
-            "model.fit(encoded(X), data.y.astype(float), treatment=t)"
+            "model.fit(X, data.y.astype(float), treatment=t)"
         )
-        code = code.replace("import prepare", "import encoded, prepare, read_treatment")
+        code = code.replace("import prepare", "import prepare, read_treatment")
         write_report(
             report,
             effect=model,
