@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression, LogisticRegression
