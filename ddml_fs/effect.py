@@ -168,9 +168,9 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, EncodedTable, Bas
             Outcome; 0/1 for the logistic score.
         treatment : array of shape (n_samples,), str or int
             Treatment, 0/1, continuous, or text with two levels, of which the second in
-            alphabetical order is 1 (``verdict_`` says so); or the name or number of the column of X that is the
-            treatment, where all other columns are covariates. Keyword only, so that it cannot be
-            swapped with y.
+            alphabetical order is 1 (``verdict_`` says so); or the name or number of the column of X
+            that is the treatment, where all other columns are covariates. Keyword only, so that it
+            cannot be swapped with y.
         cluster : array of shape (n_samples,) or (n_samples, 2), optional
             Clusters of rows that depend on one another, such as patients of a hospital. Folds do
             not split them, and errors allow for the dependence. With two ways of clustering, the
