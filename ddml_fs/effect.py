@@ -6,22 +6,21 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils import Bunch, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_random_state
 
 from ddml_fs import cautions, diagnostics, inference
-from ddml_fs.covariates import read_effect_table, read_new_rows
+from ddml_fs.covariates import read_effect_table
 from ddml_fs.engine.devices import resolve_devices
 from ddml_fs.engine.plan import Plan, make_plan
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
 from ddml_fs.heterogeneity import HeterogeneityMixin
 from ddml_fs.nuisances import resolve_nuisance
+from ddml_fs.panel import inflation, read_panel
 from ddml_fs.placebo import PlaceboMixin
 from ddml_fs.progress import progress_bar
 from ddml_fs.scores import CLIP, Score, residuals, resolve_score
 from ddml_fs.sensitivity import SensitivityMixin, elements
-from ddml_fs.tables import EncodedTable
 from ddml_fs.validation import (
     check_clusters,
     check_folds,
@@ -36,7 +35,7 @@ from ddml_fs.validation import (
 LOGGER = logging.getLogger(__name__)
 
 
-class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, EncodedTable, BaseEstimator):
+class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
     """Effect of a treatment on an outcome by Disentangled Double Machine Learning.
 
     Nuisance models predict the treatment and the outcome from the covariates. Each row is predicted
@@ -154,7 +153,9 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, EncodedTable, Bas
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, *, treatment: Any, cluster: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, *, treatment: Any, cluster: Any = None, fixed_effects: Any = None
+    ) -> Self:
         """Estimate the effect.
 
         Parameters
@@ -175,6 +176,12 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, EncodedTable, Bas
             Clusters of rows that depend on one another, such as patients of a hospital. Folds do
             not split them, and errors allow for the dependence. With two ways of clustering, the
             folds keep the first together.
+        fixed_effects : array of shape (n_samples,) or (n_samples, 2), str or list of str, optional
+            Unit, or unit and time, of each row of a panel; or names of columns of X, which then are
+            no covariates. Their effects are taken out of outcome, treatment and covariates, see
+            :mod:`ddml_fs.panel`. Clusters are the units unless ``cluster`` is given. Rows without
+            another row of their unit are left out. Partially linear score only, also for a 0/1
+            treatment.
 
         Returns
         -------
@@ -182,23 +189,36 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, EncodedTable, Bas
         """
         forget_fit(self)
         check_integer(self.n_repeats, "n_repeats", 1)
-        index = X.index if isinstance(X, pd.DataFrame) else None
+        index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(X))
+        panel = None
+        if fixed_effects is not None:
+            panel, X, treatment = read_panel(fixed_effects, X, treatment, self.score)
         table = read_effect_table(self, X, treatment)
         X, column, self._encoding_ = table.X, table.column, table.encoding
         T, binary = check_treatment(table.treatment, len(X))
         clusters = None if cluster is None else check_clusters(cluster, len(X), self.n_folds)
+        self._fit_options_ = {"cluster": clusters}
+        binary = binary and panel is None  # a 0/1 treatment has other values within units
         score = resolve_score(self.score, binary, self.target, self.clip)
         nuisance = resolve_nuisance(self.nuisance)
         nuisance.check(score)
         nuisance.check_resources(self.device)
         y = check_label(y, len(X)) if score.label else check_vector(y, "y", len(X))
+        source, note = np.arange(X.shape[1]), table.note
+        if panel is not None:
+            self._fit_options_["fixed_effects"] = panel.given
+            T, y = panel.take_out(T, "treatment"), panel.take_out(y, "y")
+            X, source = panel.covariates(X, column)
+            index, note = index[panel.keep], f"{panel.note} {note}"
+            clusters = panel.clusters(clusters, self.n_folds)
+        self._inflation_ = 1.0 if panel is None else inflation(panel.codes, clusters)
         check_folds(self.n_folds, T, binary)
         covariates = np.arange(X.shape[1]) != column
         if not covariates.any():
             raise ValueError("X must have a covariate besides the treatment, got none.")
         check_identified(X[:, covariates], T)
         cautions.warn_of_outcome_copies(
-            X[:, covariates], y, np.array(self._encoding_.columns)[covariates]
+            X[:, covariates], y, np.array(self._encoding_.columns)[source[covariates]]
         )
 
         strata = y if score.label else T if binary else None
@@ -222,12 +242,12 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, EncodedTable, Bas
             resources = Resources(devices, self.n_jobs, progress=progress)
             predictions = nuisance.predict(plan, arms=score.arms, resources=resources)
         self._combine(plan, predictions, score, index, clusters)
-        self._describe(plan, predictions, column)
+        self._describe(plan, predictions, column, self._encoding_.own[source])
         clip = getattr(score, "clip", None)
         self._binary_, self._clip_ = binary, CLIP if clip is None else clip
         found = self.diagnostics()
         said = diagnostics.verdict(found, clip, score.estimand)
-        self.verdict_ = f"{said} {table.note}".strip()
+        self.verdict_ = f"{said} {note}".strip()
         LOGGER.info("Effect %.4g (%.2g). %s", self.effect_, self.stderr_, self.verdict_)
         cautions.warn_of_overlap(found, clip)
         shift = abs(score.unadjusted(T, y) - self.effect_) / max(self.stderr_, 1e-300)
@@ -240,6 +260,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, EncodedTable, Bas
         splits = [score.moments(T, y, predictions.of(r)) for r in range(plan.n_repeats)]
         effects = np.array([split.theta for split in splits])
         stderrs = np.array([inference.stderr_of(s.influence, clusters) for s in splits])
+        stderrs *= self._inflation_
         self._clusters_, self._df_ = clusters, np.inf
         if clusters is not None:
             self._df_ = min(len(np.unique(column)) for column in clusters.T) - 1
@@ -262,9 +283,9 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, EncodedTable, Bas
             {name: getattr(hat, name) for name in hat.functions}, index=index
         )
 
-    def _describe(self, plan: Plan, predictions: Predictions, column):
+    def _describe(self, plan: Plan, predictions: Predictions, column, feature):
         """Losses and weights of the nuisances, and summaries of networks."""
-        names, feature = self._encoding_.names, self._encoding_.own
+        names = self._encoding_.names
         self.nuisance_losses_, weights = diagnostics.nuisance_tables(plan, predictions)
         if weights is not None:
             self.nuisance_weights_ = weights
@@ -276,39 +297,3 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, EncodedTable, Bas
                 self.roles_ = self.roles_.drop(index=names[feature[column]])
             self._encoder_ = min(networks, key=lambda n: n.valid_loss).encoder
             self._inputs_kept_ = float(np.mean([n.keep.sum() for n in networks]))
-
-    def represent(self, X: Any) -> Bunch:
-        """The three latents of given rows, from the encoder with the lowest validation loss.
-
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        latents : Bunch
-            ``Zc``, ``Zt`` and ``Zy``, each an array of shape (n_samples, latent).
-        """
-        check_is_fitted(self)
-        if not hasattr(self, "_encoder_"):
-            raise AttributeError(f"nuisance={self.nuisance!r} has no latents; use 'mlp' or 'rf'.")
-        Zc, Zt, Zy = self._encoder_(read_new_rows(self, self._encoding_, X))
-        return Bunch(Zc=Zc, Zt=Zt, Zy=Zy)
-
-    def diagnostics(self) -> pd.Series:
-        """Diagnostics of the effect; ``verdict_`` summarises them in words.
-
-        Returns
-        -------
-        diagnostics : Series
-            ``n_samples``; ``unexplained_share``, the share of the treatment's variance that the
-            covariates do not explain; for a binary treatment, the range of the propensities and
-            the share of them that is clipped; ``abs_corr_v_u``, the correlation of the residuals;
-            held-out losses of the nuisances and of a constant; and ``inputs_kept``, the mean number
-            of covariates that networks use. ``nuisance_losses_`` has the losses of all candidates.
-        """
-        check_is_fitted(self)
-        rows = diagnostics.overview(self, self._binary_, self._clip_)
-        if hasattr(self, "_inputs_kept_"):
-            rows["inputs_kept"] = self._inputs_kept_
-        return pd.Series(rows, name="value")

@@ -128,6 +128,8 @@ class PlaceboMixin(FittedEffect):
             check_option(kind, "kinds", KINDS)
         if self.score_ == "logistic":
             raise AttributeError("placebo checks need numbers as outcomes, got the logistic score.")
+        if "fixed_effects" in self._fit_options_:
+            raise AttributeError("placebo checks need an effect without fixed_effects.")
         rng = check_random_state(random_state)
         T, y = np.asarray(read_treatment(treatment)[0]), np.asarray(y, dtype=np.float64)
         hat = self.nuisances_

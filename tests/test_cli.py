@@ -15,7 +15,7 @@ from sklearn.feature_selection import f_classif
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from ddml_fs import CausalFeatureSelector
+from ddml_fs import DDML, CausalFeatureSelector
 from ddml_fs.cli import app
 from ddml_fs.cli.demo import estimates
 from ddml_fs.datasets import load_crashes, make_domain_data, make_effect_data
@@ -371,6 +371,35 @@ def test_effect(tmp_path):
     assert "4 missing values in `noise` imputed" in ended.stderr
     biased = CliRunner().invoke(app, [*map(str, command), "--covariates", "noise", "--json"])
     assert json.loads(biased.stdout)["effect"] > 2.5
+
+
+def test_effect_in_a_panel(tmp_path):
+    """Shops differ in what nobody measured; the command finds what the class finds."""
+    rng = np.random.default_rng(0)
+    shop = np.repeat([f"shop {i}" for i in range(60)], 5)
+    week, hidden = np.tile(np.arange(5), 60), np.repeat(rng.standard_normal(60), 5)
+    size = rng.standard_normal(300)
+    price = hidden + size + rng.standard_normal(300)
+    sales = 2 * price + 3 * hidden + size + rng.standard_normal(300)
+    columns = {"shop": shop, "week": week, "size": size, "price": price, "sales": sales}
+    frame = pd.DataFrame(columns)
+    path = write(tmp_path / "shops.csv", csv(frame))
+    report = tmp_path / "report.html"
+    command = ["effect", path, "--outcome", "sales", "--treatment", "price", "--nuisance", "ridge"]
+    command += ["--covariates", "size", "--json", "--fixed-effects"]
+    ended = CliRunner().invoke(app, [*map(str, command), "shop,week", "--report", str(report)])
+    assert ended.exit_code == 0, ended.output
+    result = json.loads(ended.stdout)
+    model = DDML("ridge", random_state=0)
+    model.fit(
+        frame[["size", "shop", "week"]], sales, treatment=price, fixed_effects=["shop", "week"]
+    )
+    assert result["effect"] == pytest.approx(model.effect_)
+    assert result["stderr"] == pytest.approx(model.stderr_)
+    assert abs(result["effect"] - 2) < 4 * result["stderr"]
+    assert "fixed_effects=[" in report.read_text()
+    wrong = CliRunner().invoke(app, [*map(str, command), "shops"])
+    assert wrong.exit_code != 0
 
 
 def test_audit(sites, tmp_path):

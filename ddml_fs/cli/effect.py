@@ -16,6 +16,9 @@ def effect(
         typer.Option("--covariates", "--columns", help="Covariates, by name or pattern."),
     ] = None,
     domain: Annotated[str, typer.Option(help="Column of the domain, a covariate here.")] = "",
+    fixed_effects: Annotated[
+        str, typer.Option(help="Column of the unit of a panel, or of unit and time: a,b.")
+    ] = "",
     score: Annotated[
         str, typer.Option(help="auto, partially_linear, interactive or logistic.")
     ] = "auto",
@@ -39,20 +42,23 @@ def effect(
     """Estimate the effect of one column of a file on another, given the covariates."""
     from ddml_fs.cli.opening import code_for, command_line, open_file
     from ddml_fs.cli.printing import Printer, check_paths, write_table
-    from ddml_fs.prepare import read_treatment
+    from ddml_fs.prepare import pick, read_treatment
 
     check_paths(output, report)
     if task not in ("auto", "classification", "regression"):
         raise ValueError(f"--task must be auto, classification or regression, got {task!r}.")
     out = Printer(as_json)
-    names = [*(covariates or ()), treatment, *([domain] if domain else [])] if covariates else None
-    reading: dict = {"drop": drop, "ids": id_, "columns": names, "keep": [*(keep or ()), treatment]}
+    beside = [treatment, *filter(None, [domain, fixed_effects])]
+    names = [*covariates, *beside] if covariates else None
+    kept = [*(keep or ()), treatment, *([fixed_effects] if fixed_effects else [])]
+    reading: dict = {"drop": drop, "ids": id_, "columns": names, "keep": kept}
     reading |= {"task": "regression" if task == "regression" else "number"}
     reading |= {"sep": sep, "encoding": encoding}
     data = open_file(out, file, label, "", **reading)
     if task == "classification" and data.task != task:
         raise ValueError(f"outcome {label!r} must have two values for --task classification.")
     X, t, note = read_treatment(data.X, treatment, domain)
+    units = {"fixed_effects": pick([fixed_effects], list(X.columns))} if fixed_effects else {}
     out.notes([note])
     if dry_run:
         return out.result({"rows": len(data.X), "notes": [*data.notes, note]})
@@ -61,7 +67,7 @@ def effect(
     settings: dict = {"score": score, "target": target, "random_state": seed}
     model = DDML(nuisance, **settings, n_jobs=n_jobs, verbose=out.verbose)
     with out.working(n_jobs):
-        model.fit(X, data.y.astype(float), treatment=t)
+        model.fit(X, data.y.astype(float), treatment=t, **units)
     summary = model.summary()
     out.table(summary, index="estimand")
     out.say(model.verdict_)
@@ -78,10 +84,11 @@ def effect(
 
         given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         code = code_for(f"DDML({nuisance!r}, {given})", file, label, "", **reading)
+        of_units = "".join(f", {name}={value!r}" for name, value in units.items())
         fit = (
             f"X, t, _ = read_treatment(data.X, {treatment!r}, {domain!r})\n"
             f"model = DDML({nuisance!r}, {given})\n"
-            "model.fit(X, data.y.astype(float), treatment=t)"
+            f"model.fit(X, data.y.astype(float), treatment=t{of_units})"
         )
         code = code.replace("import prepare", "import prepare, read_treatment")
         write_report(
@@ -100,7 +107,7 @@ def effect(
             "file": file,
             "outcome": label,
             "treatment": treatment,
-            "rows": len(X),
+            "rows": len(model.residuals_),
             "estimand": model.estimand_,
             "effect": model.effect_,
             "stderr": model.stderr_,
