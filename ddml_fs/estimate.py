@@ -10,11 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from ddml_fs import diagnostics, inference
 from ddml_fs.covariates import read_new_rows
 from ddml_fs.display import HTMLRepr, effect_html
+from ddml_fs.persistence import Versioned
 from ddml_fs.tables import EncodedTable
 from ddml_fs.validation import check_number, check_option
 
 
-class FittedEffect(EncodedTable, HTMLRepr):
+class FittedEffect(Versioned, EncodedTable, HTMLRepr):
     """Results of an estimator with ``effect_``, ``stderr_``, ``pvalue_`` and ``estimand_``."""
 
     nuisance: Any
