@@ -115,7 +115,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
     Notes
     -----
     ``influence_``, ``residuals_`` and ``nuisances_`` belong to the split whose effect is closest to
-    the median.
+    the median. With ``fixed_effects``, they and ``folds_`` have the rows that are not left out.
 
     Examples
     --------
@@ -189,7 +189,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         """
         forget_fit(self)
         check_integer(self.n_repeats, "n_repeats", 1)
-        index = X.index if isinstance(X, pd.DataFrame) else pd.RangeIndex(len(X))
+        index = X.index if isinstance(X, pd.DataFrame) else None
         panel = None
         if fixed_effects is not None:
             panel, X, treatment = read_panel(fixed_effects, X, treatment, self.score)
@@ -209,7 +209,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             self._fit_options_["fixed_effects"] = panel.given
             T, y = panel.take_out(T, "treatment"), panel.take_out(y, "y")
             X, source = panel.covariates(X, column)
-            index, note = index[panel.keep], f"{panel.note} {note}"
+            index, note = panel.index(index), f"{panel.note} {note}"
             clusters = panel.clusters(clusters, self.n_folds)
         self._inflation_ = 1.0 if panel is None else inflation(panel.codes, clusters)
         check_folds(self.n_folds, T, binary)

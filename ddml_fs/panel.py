@@ -162,6 +162,10 @@ class Panel:
             )
         return left
 
+    def index(self, given):
+        """Index of the rows that are kept; of their numbers if no index is given."""
+        return (pd.RangeIndex(len(self.keep)) if given is None else given)[self.keep]
+
     def clusters(self, given, n_folds):
         """Clusters of the rows that are kept: the given ones, or the units; (n_kept, 1 or 2)."""
         clusters = self.codes[:, :1] if given is None else given[self.keep]
@@ -229,9 +233,10 @@ def read_panel(fixed_effects, X, treatment, score):
             raise ValueError(f"fixed_effects must be columns of X, got {unknown[0]!r}.")
         table = X[names]
         if isinstance(treatment, numbers.Integral) and not isinstance(treatment, bool):
-            treatment = treatment - sum(known.index(name) < treatment for name in names)
+            place = int(treatment)
+            treatment = place - sum(known.index(name) < place for name in names)
         X = X.drop(columns=names)
-    n_samples = len(X)
+    n_samples = np.shape(X)[0]
     if len(table) != n_samples or table.shape[1] not in (1, 2):
         raise ValueError(
             f"fixed_effects must have shape ({n_samples},) or ({n_samples}, 2), got {table.shape}."

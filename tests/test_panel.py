@@ -86,6 +86,25 @@ def test_rows_that_are_alone_are_left_out():
     assert stderr == pytest.approx(peer.se()["t"], abs=1e-6)
 
 
+def test_results_have_the_rows_that_are_kept():
+    frame = draw(n_units=300, n_times=4, share=0.3)
+    frame.index = [f"row {i}" for i in range(len(frame))]
+    size = frame.groupby("unit")["y"].transform("size")
+    X = frame[["x1", "x2"]]
+    model = DDML("ridge", random_state=0)
+    model.fit(X, frame["y"], treatment=frame["t"], fixed_effects=frame["unit"])
+    assert model.residuals_.index.tolist() == frame.index[size > 1].tolist()
+    assert len(model.influence_) == (size > 1).sum()
+    assert f"; {(size == 1).sum()} rows without another row of their unit" in model.verdict_
+    model.fit(X.to_numpy(), frame["y"], treatment=frame["t"], fixed_effects=frame["unit"])
+    assert model.residuals_.index.tolist() == np.flatnonzero(size > 1).tolist()
+    # The rows that are left out have no say.
+    kept = frame[size > 1]
+    peer = DDML("ridge", random_state=0)
+    peer.fit(kept[["x1", "x2"]], kept["y"], treatment=kept["t"], fixed_effects=kept["unit"])
+    assert peer.effect_ == model.effect_
+
+
 def test_all_rows_alone():
     with pytest.raises(ValueError, match="units with two rows or more, got none"):
         DDML("ridge").fit(
