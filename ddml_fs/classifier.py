@@ -16,6 +16,7 @@ from ddml_fs.display import HTMLRepr, classifier_html
 from ddml_fs.domains import across_domains
 from ddml_fs.encoding import number_of_folds, read_target, splits_of_domains
 from ddml_fs.features import Encoding
+from ddml_fs.persistence import Versioned
 from ddml_fs.progress import progress_bar
 from ddml_fs.rows import read_rows
 from ddml_fs.selector import CausalFeatureSelector
@@ -35,7 +36,7 @@ LEAST_SLOPE = 1e-3  # uninformative scores then give the base rate, not reversed
 SOLVER: dict = {"jac": True, "method": "L-BFGS-B", "tol": 1e-7}
 
 
-class EffectClassifier(HTMLRepr, ClassifierMixin, BaseEstimator):
+class EffectClassifier(Versioned, HTMLRepr, ClassifierMixin, BaseEstimator):
     """Classify by a sum of shrunken effects; effects that differ between domains shrink more.
 
     The model is a ridge-logistic regression with one intercept per source domain. Its penalty λ is

@@ -13,12 +13,13 @@ WEAK_OVERLAP = 0.01  # share of clipped propensities from which overlap is calle
 TITLES = {"m": "treatment", "g": "outcome", "mu_0": "untreated", "mu_1": "treated"}
 
 
-def roles_table(networks, n_rows, names):
+def roles_table(networks, n_rows, names, feature):
     """How much each covariate acts as confounder, on the treatment only, on the outcome only.
 
     A column acts on the treatment (or the outcome) if setting the column to its mean raises the
     held-out error by more than chance explains (Bonferroni over the columns). A column that acts on
-    both is a confounder, to the degree that it acts on both.
+    both is a confounder, to the degree that it acts on both. A covariate of several columns, such
+    as a category, acts as the strongest of them does.
 
     Parameters
     ----------
@@ -27,7 +28,9 @@ def roles_table(networks, n_rows, names):
     n_rows : int
         Number of held-out rows over all folds.
     names : sequence of str
-        Names of the columns.
+        Names of the covariates.
+    feature : int array of shape (D,)
+        The covariate that each column belongs to.
 
     Returns
     -------
@@ -39,7 +42,8 @@ def roles_table(networks, n_rows, names):
     square = sum(n.rise_square for n in networks) / n_rows
     stderr = np.sqrt(np.maximum(square - rise**2, 0) / n_rows)
     certain = rise > stats.norm.isf(ROLE_LEVEL / len(rise)) * stderr
-    strength = np.sqrt(np.where(certain, rise, 0.0))
+    strength = np.zeros((len(names), 2))
+    np.maximum.at(strength, feature, np.sqrt(np.where(certain, rise, 0.0)))
     to_T, to_Y = (strength / np.maximum(strength.max(0), 1e-12)).T
     both = np.minimum(to_T, to_Y)
     table = pd.DataFrame(

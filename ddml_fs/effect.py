@@ -6,10 +6,10 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils import Bunch, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
 
 from ddml_fs import cautions, diagnostics, inference
+from ddml_fs.covariates import read_effect_table
 from ddml_fs.engine.devices import resolve_devices
 from ddml_fs.engine.plan import Plan, make_plan
 from ddml_fs.engine.predictions import Predictions
@@ -17,14 +17,13 @@ from ddml_fs.engine.resources import Resources
 from ddml_fs.heterogeneity import HeterogeneityMixin
 from ddml_fs.linear import linear_gap, linear_moments
 from ddml_fs.nuisances import resolve_nuisance
+from ddml_fs.panel import inflation, read_panel
 from ddml_fs.placebo import PlaceboMixin
 from ddml_fs.progress import progress_bar
 from ddml_fs.scores import CLIP, Score, residuals, resolve_score
 from ddml_fs.sensitivity import SensitivityMixin, elements
 from ddml_fs.validation import (
     check_clusters,
-    check_column,
-    check_covariates,
     check_folds,
     check_identified,
     check_integer,
@@ -104,20 +103,22 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         Weights of the candidate models for each nuisance function; only for stacked nuisances.
     roles_ : DataFrame
         How strongly each covariate acts as confounder, on the treatment only and on the outcome
-        only; only if networks are among the nuisances.
+        only; only if networks are among the nuisances. A category is one covariate.
     verdict_ : str
         What the diagnostics say, in words.
     repeats_ : DataFrame
         Effect and standard error of every random split.
     folds_ : list of pairs of int arrays
         Training and held-out rows of every fold, for one split after another.
+    encoding_ : DataFrame
+        How each column of X was read, in words.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
     ``influence_``, ``residuals_`` and ``nuisances_`` belong to the split whose effect is closest to
-    the median.
+    the median. With ``fixed_effects``, they and ``folds_`` have the rows that are not left out.
 
     Examples
     --------
@@ -163,19 +164,24 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         treatment: Any,
         cluster: Any = None,
         sample_weight: Any = None,
+        fixed_effects: Any = None,
     ) -> Self:
         """Estimate the effect.
 
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
-            Covariates: all variables that may confound treatment and outcome.
+            Covariates: all variables that may confound treatment and outcome. Numbers, or a
+            DataFrame with categories, text, booleans and dates. Missing numbers are set to the
+            median of all rows, with an indicator if more than 1 % are missing; ``encoding_`` and
+            ``verdict_`` say so.
         y : array of shape (n_samples,)
             Outcome; 0/1 for the logistic score.
         treatment : array of shape (n_samples,), str or int
-            Treatment, 0/1 or continuous; or the name or number of the column of X that is the
-            treatment, where all other columns are covariates. Keyword only, so that it cannot be
-            swapped with y.
+            Treatment, 0/1, continuous, or text with two levels, of which the second in
+            alphabetical order is 1 (``verdict_`` says so); or the name or number of the column of X
+            that is the treatment, where all other columns are covariates. Keyword only, so that it
+            cannot be swapped with y.
         cluster : array of shape (n_samples,) or (n_samples, 2), optional
             Clusters of rows that depend on one another, such as patients of a hospital. Folds do
             not split them, and errors allow for the dependence. With two ways of clustering, the
@@ -183,6 +189,12 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,), optional
             Weights of the rows, such as the inverse probabilities with which they were sampled.
             Only their ratios matter. A row with weight 0 is predicted, but has no influence.
+        fixed_effects : array of shape (n_samples,) or (n_samples, 2), str or list of str, optional
+            Unit, or unit and time, of each row of a panel; or names of columns of X, which then are
+            no covariates. Their effects are taken out of outcome, treatment and covariates, see
+            :mod:`ddml_fs.panel`. Clusters are the units unless ``cluster`` is given. Rows without
+            another row of their unit are left out. Partially linear score only, also for a 0/1
+            treatment.
 
         Returns
         -------
@@ -191,14 +203,22 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         forget_fit(self)
         check_integer(self.n_repeats, "n_repeats", 1)
         index = X.index if isinstance(X, pd.DataFrame) else None
-        X = self._covariates(X, reset=True)
-        column = check_column(treatment, X, getattr(self, "feature_names_in_", None))
-        values = treatment if column is None else X[:, column]
+        panel = None
+        if fixed_effects is not None:
+            if sample_weight is not None:
+                raise ValueError("sample_weight is not for fixed_effects, got both; use one.")
+            panel, X, treatment = read_panel(fixed_effects, X, treatment, self.score)
+        table = read_effect_table(self, X, treatment)
+        X, column, self._encoding_ = table.X, table.column, table.encoding
         weight = check_weights(sample_weight, len(X))
-        T, binary = check_treatment(values, len(X), weight)
+        T, binary = check_treatment(table.treatment, len(X), weight)
         clusters = None
         if cluster is not None:
             clusters = check_clusters(cluster, len(X), weight, self.n_folds, "n_folds=")
+        self._fit_options_ = {"cluster": clusters}
+        if varies(weight) or not weight.all():
+            self._fit_options_["sample_weight"] = weight
+        binary = binary and panel is None  # a 0/1 treatment has other values within units
         score = resolve_score(self.score, binary, self.target, self.clip)
         nuisance = resolve_nuisance(self.nuisance)
         nuisance.check(score)
@@ -207,15 +227,23 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             nuisance.check_weights()
         rows = len(X), weight
         y = check_label(y, *rows) if score.label else check_vector(y, "y", *rows)
+        source, note = np.arange(X.shape[1]), table.note
+        if panel is not None:
+            self._fit_options_["fixed_effects"] = panel.given
+            T, y = panel.take_out(T, "treatment"), panel.take_out(y, "y")
+            X, source = panel.covariates(X, column)
+            index, note = panel.index(index), f"{panel.note} {note}"
+            clusters, weight = panel.clusters(clusters, self.n_folds), np.ones(len(X))
+        self._inflation_ = 1.0 if panel is None else inflation(panel.codes, clusters)
         used = weight > 0
         check_folds(self.n_folds, T[used], binary)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])])
         covariates = np.arange(X.shape[1]) != column
         if not covariates.any():
             raise ValueError("X must have a covariate besides the treatment, got none.")
         inputs = X[np.ix_(used, covariates)]
         check_identified(inputs, T[used])
-        cautions.warn_of_outcome_copies(inputs, y[used], np.asarray(names)[covariates])
+        names = np.array(self._encoding_.columns)[source[covariates]]
+        cautions.warn_of_outcome_copies(inputs, y[used], names)
 
         strata = y if score.label else T if binary else None
         plan = make_plan(
@@ -239,26 +267,21 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             resources = Resources(devices, self.n_jobs, progress=progress)
             predictions = nuisance.predict(plan, arms=score.arms, resources=resources)
         self._combine(plan, predictions, score, index, clusters)
-        self._describe(plan, predictions, names, column)
+        self._describe(plan, predictions, column, self._encoding_.own[source])
         clip = getattr(score, "clip", None)
         self._binary_, self._clip_ = binary, CLIP if clip is None else clip
         if used.sum() < diagnostics.FEW:
             linear = linear_moments(score, X[:, covariates], T, y, weight)
             estimate = self.effect_, self.stderr_, self.influence_, clusters
             self._few_rows_ = cautions.few_rows(int(used.sum()), linear_gap(linear, *estimate))
-        table = self.diagnostics()
-        self.verdict_ = diagnostics.verdict(table, clip, score.estimand, bool(self._few_rows_))
+        found = self.diagnostics()
+        said = diagnostics.verdict(found, clip, score.estimand, bool(self._few_rows_))
+        self.verdict_ = f"{said} {note}".strip()
         LOGGER.info("Effect %.4g (%.2g). %s", self.effect_, self.stderr_, self.verdict_)
-        cautions.warn_of_overlap(table, clip)
+        cautions.warn_of_overlap(found, clip)
         if self._few_rows_:
             cautions.caution(self._few_rows_)
         return self
-
-    def _covariates(self, X, reset):
-        """X as an array. Its names and width are stored, or compared with those of ``fit``."""
-        values = check_covariates(X)
-        validate_data(self, X=X, reset=reset, skip_check_array=True)
-        return values
 
     def _combine(self, plan: Plan, predictions: Predictions, score: Score, index, clusters):
         """Effect of every split, and the median over the splits."""
@@ -268,6 +291,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         ]
         effects = np.array([split.theta for split in splits])
         stderrs = np.array([inference.stderr_of(s.influence, clusters) for s in splits])
+        stderrs *= self._inflation_
         self._clusters_, self._df_ = clusters, np.inf
         if clusters is not None:
             self._df_ = min(len(np.unique(column)) for column in clusters.T) - 1
@@ -290,53 +314,17 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             {name: getattr(hat, name) for name in hat.functions}, index=index
         )
 
-    def _describe(self, plan: Plan, predictions: Predictions, names, column):
+    def _describe(self, plan: Plan, predictions: Predictions, column, feature):
         """Losses and weights of the nuisances, and summaries of networks."""
+        names = self._encoding_.names
         self.nuisance_losses_, weights = diagnostics.nuisance_tables(plan, predictions)
         if weights is not None:
             self.nuisance_weights_ = weights
         if predictions.networks is not None:
             networks = predictions.networks
             n_rows = (plan.weight > 0).sum() * plan.n_repeats
-            self.roles_ = diagnostics.roles_table(networks, n_rows, names)
+            self.roles_ = diagnostics.roles_table(networks, n_rows, names, feature)
             if column is not None:
-                self.roles_ = self.roles_.drop(index=names[column])
+                self.roles_ = self.roles_.drop(index=names[feature[column]])
             self._encoder_ = min(networks, key=lambda n: n.valid_loss).encoder
             self._inputs_kept_ = float(np.mean([n.keep.sum() for n in networks]))
-
-    def represent(self, X: Any) -> Bunch:
-        """The three latents of given rows, from the encoder with the lowest validation loss.
-
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        latents : Bunch
-            ``Zc``, ``Zt`` and ``Zy``, each an array of shape (n_samples, latent).
-        """
-        check_is_fitted(self)
-        if not hasattr(self, "_encoder_"):
-            raise AttributeError(f"nuisance={self.nuisance!r} has no latents; use 'mlp' or 'rf'.")
-        Zc, Zt, Zy = self._encoder_(self._covariates(X, reset=False))
-        return Bunch(Zc=Zc, Zt=Zt, Zy=Zy)
-
-    def diagnostics(self) -> pd.Series:
-        """Diagnostics of the effect; ``verdict_`` summarises them in words.
-
-        Returns
-        -------
-        diagnostics : Series
-            ``n_samples``, the number of rows with weight; ``unexplained_share``, the share of the
-            treatment's variance that the covariates do not explain; for a binary treatment, the
-            range of the propensities and the share of them that is clipped; ``abs_corr_v_u``, the
-            correlation of the residuals; held-out losses of the nuisances and of a constant; and
-            ``inputs_kept``, the mean number of covariates that networks use. ``nuisance_losses_``
-            has the losses of all candidates.
-        """
-        check_is_fitted(self)
-        rows = diagnostics.overview(self, self._binary_, self._clip_, self._weight_)
-        if hasattr(self, "_inputs_kept_"):
-            rows["inputs_kept"] = self._inputs_kept_
-        return pd.Series(rows, name="value")

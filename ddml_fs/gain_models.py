@@ -14,8 +14,8 @@ from scipy.special import expit
 from ddml_fs.engine.additive import LEAST_WEIGHT, ridge_index
 from ddml_fs.weights import weighted_mean
 
-# λ = 50 + P/2 for P columns, chosen on real tables with 800 to 10 000 rows (docs/shifts.md).
-RIDGE, RIDGE_BY_WIDTH = 50.0, 0.5
+# λ = 200 + P/2 for P columns, chosen on real tables with 800 to 10 000 rows (docs/shifts.md).
+RIDGE, RIDGE_BY_WIDTH = 200.0, 0.5
 DISPERSION_STEPS = 3
 TINY = 1e-9
 
@@ -45,7 +45,7 @@ def penalty_of(n_columns):
     Examples
     --------
     >>> penalty_of(100)
-    100.0
+    250.0
     """
     return RIDGE + RIDGE_BY_WIDTH * n_columns
 

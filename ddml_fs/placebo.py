@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ddml_fs.covariates import read_treatment
 from ddml_fs.estimate import FittedEffect
 from ddml_fs.progress import progress_bar
 from ddml_fs.validation import check_integer, check_number, check_option
@@ -127,8 +128,10 @@ class PlaceboMixin(FittedEffect):
             check_option(kind, "kinds", KINDS)
         if self.score_ == "logistic":
             raise AttributeError("placebo checks need numbers as outcomes, got the logistic score.")
+        if "fixed_effects" in self._fit_options_:
+            raise AttributeError("placebo checks need an effect without fixed_effects.")
         rng = check_random_state(random_state)
-        T, y = np.asarray(treatment, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        T, y = np.asarray(read_treatment(treatment)[0]), np.asarray(y, dtype=np.float64)
         hat = self.nuisances_
         if T.shape != y.shape or len(T) != len(hat):
             raise ValueError(

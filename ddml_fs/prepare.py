@@ -12,6 +12,7 @@ from ddml_fs.features import Encoding
 TASKS = ("auto", "classification", "regression", "number")
 FEWEST_ROWS = 20
 FEWEST_IN_DOMAIN = 10
+COMPLETE = "numbers without gaps"
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,28 +311,9 @@ def describe_encoding(X):
         if names:
             total = sum(n_missing[name] for name in names)
             parts += [f"{count(total, 'missing value')} in {named(names)} {what}"]
-    return ", ".join(parts) or "numbers without gaps"
+    return ", ".join(parts) or COMPLETE
 
 
 def count(n, what):
     """A number of things."""
     return f"{n} {what}" + ("s" if n != 1 else "")
-
-
-def encoded(X):
-    """A table of any columns as one of numbers: indicators of levels, days, imputed values.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"age": [1.0, None, 3.0], "sex": ["f", "m", "f"]})
-    >>> encoded(frame).columns.tolist()
-    ['age', 'age missing', 'sex=m']
-    """
-    encoding = Encoding.of(X, list(X.columns))
-    names: list = []
-    for reader in encoding.readers:
-        if reader.kind == "category":
-            names += [f"{reader.name}={level}" for level in reader.levels]
-        else:
-            names += [reader.name] + [f"{reader.name} missing"] * reader.indicator
-    return pd.DataFrame(encoding.read(X), columns=names, index=X.index)

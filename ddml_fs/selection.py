@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ddml_fs.display import HTMLRepr, selector_html
 from ddml_fs.number import number_to_select
+from ddml_fs.persistence import Versioned
 from ddml_fs.tables import TableSelector
 from ddml_fs.validation import check_number, check_option
 
@@ -34,7 +35,7 @@ def as_attribute_error():
         raise ParameterError(str(error)) from None
 
 
-class FittedSelection(HTMLRepr, TableSelector):
+class FittedSelection(Versioned, HTMLRepr, TableSelector):
     """Results of a selector, from its parameters and what ``fit`` stored.
 
     Attributes

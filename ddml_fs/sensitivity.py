@@ -93,7 +93,7 @@ def elements(score, T, Y, hat, theta, weight=1.0):
     return None
 
 
-def bounds(theta, influence, given, bias, level, clusters=None):
+def bounds(theta, influence, given, bias, level, clusters=None, inflation=1.0):
     """Bounds of the effect under a bias in units of S, and one-sided limits of them.
 
     Returns
@@ -104,7 +104,7 @@ def bounds(theta, influence, given, bias, level, clusters=None):
     z = stats.norm.ppf(level)
 
     def error(sign):
-        return stderr_of(influence + sign * bias * given.psi_S, clusters)
+        return inflation * stderr_of(influence + sign * bias * given.psi_S, clusters)
 
     return low, high, low - z * error(-1), high + z * error(1)
 
@@ -170,13 +170,13 @@ class SensitivityMixin(FittedEffect):
         check_number(level, "level", 0.5, 1 - 1e-6)
         theta, influence = self.effect_, self.influence_
         names = ("low", "high", "ci_low", "ci_high")
-        clusters = self._clusters_
-        found = bounds(theta, influence, given, strength(cf_y, cf_d, rho), level, clusters)
+        errors = self._clusters_, self._inflation_
+        found = bounds(theta, influence, given, strength(cf_y, cf_d, rho), level, *errors)
         row = {"effect": theta} | dict(zip(names, map(float, found), strict=True))
         towards = 2 if theta > null else 3  # the limit on the side of the null
 
         def gap(r):
-            limit = bounds(theta, influence, given, strength(r, r, rho), level, clusters)[towards]
+            limit = bounds(theta, influence, given, strength(r, r, rho), level, *errors)[towards]
             return (limit - null) * (1 if theta > null else -1)
 
         row["robustness"] = float(
@@ -208,15 +208,15 @@ class SensitivityMixin(FittedEffect):
         if not isinstance(X, pd.DataFrame):
             raise TypeError(f"benchmark needs X as a DataFrame, got {type(X).__name__}.")
         rows = {}
-        variance = weighted_var(np.asarray(y, dtype=np.float64), self._weight_)
-        known = {"cluster": self._clusters_, "sample_weight": self._weight_}
+        outcome = self.residuals_["e"] + self.nuisances_["g"]  # without fixed effects
+        variance = weighted_var(outcome.to_numpy(), self._weight_)
         for names in columns:
             names = [names] if isinstance(names, str) else list(names)
             unknown = [name for name in names if name not in X]
             if unknown:
                 raise ValueError(f"columns must be among those of X, got {unknown[0]!r}.")
             short = clone(self)  # type: ignore[type-var]
-            short.fit(X.drop(columns=names), y, treatment=treatment, **known)
+            short.fit(X.drop(columns=names), y, treatment=treatment, **self._fit_options_)
             row = compare(short.sensitivity_elements(), given, variance)
             change = short.effect_ - self.effect_
             rho = float(np.sign(change)) * min(abs(change) / max(row.pop("reach"), 1e-12), 1.0)

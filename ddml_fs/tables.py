@@ -8,6 +8,8 @@ from scipy.sparse import issparse
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
+from ddml_fs.features import Encoding
+
 FEWEST_ROWS = 8
 
 
@@ -61,13 +63,13 @@ def column_names(estimator):
     )
 
 
-class TableSelector(SelectorMixin):
-    """A selector of columns of a table, whose ``_encoding_`` says how each column is read."""
+class EncodedTable:
+    """An estimator whose ``_encoding_`` says how each column of X is read."""
+
+    _encoding_: Encoding
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.sparse = True
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         return tags
 
@@ -79,6 +81,16 @@ class TableSelector(SelectorMixin):
         names = np.array(self._encoding_.names)[self._encoding_.feature]
         rows = {"feature": names, "read as": [r.note or r.kind for r in readers]}
         return pd.DataFrame(rows, index=pd.Index([r.name for r in readers], name="column"))
+
+
+class TableSelector(EncodedTable, SelectorMixin):
+    """A selector of columns of a table."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags
 
     def encode(self, X: Any) -> np.ndarray:
         """Encode a table as numbers, as in ``fit``: categories become indicators, and so on.

@@ -8,19 +8,22 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 
 def check_covariates(X):
-    """X as an array of finite numbers."""
-    if isinstance(X, pd.DataFrame):
-        wrong = [c for c in X.columns if not pd.api.types.is_numeric_dtype(X[c])]
-        if wrong:
-            raise ValueError(
-                f"X must be numeric, got the non-numeric columns {wrong}; encode them first."
-            )
+    """X as an array of finite numbers and missing values."""
     try:
         X = check_array(X, dtype=np.float64, ensure_all_finite=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"X must be a numeric table of two dimensions: {error}") from None
     _check_finite(X, "X")
     return X
+
+
+def check_known(values, name):
+    """Raise if values are missing."""
+    missing = int(np.sum(pd.isna(np.asarray(values))))
+    if missing:
+        raise ValueError(
+            f"{name} must be known in every row, got {missing} missing; drop these rows."
+        )
 
 
 def forget_fit(estimator):
@@ -31,6 +34,7 @@ def forget_fit(estimator):
 
 def check_vector(values, name, n_samples, weight=None):
     """A numeric vector, finite and not constant in rows with weight, with one value per row."""
+    check_known(values, name)
     try:
         vector = column_or_1d(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -177,8 +181,8 @@ def check_option(value, name, options):
 
 
 def _check_finite(values, name):
-    for what, bad in (("NaN", np.isnan(values)), ("infinite", np.isinf(values))):
-        if bad.any():
-            raise ValueError(
-                f"{name} must be finite, got {int(bad.sum())} {what} values; impute or drop them."
-            )
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        raise ValueError(
+            f"{name} must be finite, got {infinite} infinite values; impute or drop them."
+        )

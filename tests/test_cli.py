@@ -426,6 +426,35 @@ def test_select_with_weights_and_clusters(tmp_path):
         np.testing.assert_allclose(effects[name].astype(float), twin.effects_[name][effects.index])
 
 
+def test_effect_in_a_panel(tmp_path):
+    """Shops differ in what nobody measured; the command finds what the class finds."""
+    rng = np.random.default_rng(0)
+    shop = np.repeat([f"shop {i}" for i in range(60)], 5)
+    week, hidden = np.tile(np.arange(5), 60), np.repeat(rng.standard_normal(60), 5)
+    size = rng.standard_normal(300)
+    price = hidden + size + rng.standard_normal(300)
+    sales = 2 * price + 3 * hidden + size + rng.standard_normal(300)
+    columns = {"shop": shop, "week": week, "size": size, "price": price, "sales": sales}
+    frame = pd.DataFrame(columns)
+    path = write(tmp_path / "shops.csv", csv(frame))
+    report = tmp_path / "report.html"
+    command = ["effect", path, "--outcome", "sales", "--treatment", "price", "--nuisance", "ridge"]
+    command += ["--covariates", "size", "--json", "--fixed-effects"]
+    ended = CliRunner().invoke(app, [*map(str, command), "shop,week", "--report", str(report)])
+    assert ended.exit_code == 0, ended.output
+    result = json.loads(ended.stdout)
+    model = DDML("ridge", random_state=0)
+    model.fit(
+        frame[["size", "shop", "week"]], sales, treatment=price, fixed_effects=["shop", "week"]
+    )
+    assert result["effect"] == pytest.approx(model.effect_)
+    assert result["stderr"] == pytest.approx(model.stderr_)
+    assert abs(result["effect"] - 2) < 4 * result["stderr"]
+    assert "fixed_effects=[" in report.read_text()
+    wrong = CliRunner().invoke(app, [*map(str, command), "shops"])
+    assert wrong.exit_code != 0
+
+
 def test_audit(sites, tmp_path):
     new = write(tmp_path / "new.csv", csv(visits(50).drop(columns=["died", "site"]).assign(code=3)))
     out = tmp_path / "features.csv"

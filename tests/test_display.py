@@ -149,7 +149,8 @@ def test_text_display_has_no_html(selector):
 def test_pipeline_shows_its_diagram(table):
     X, y, domain = table
     pipe = make_pipeline(CausalFeatureSelector(2, random_state=0), LogisticRegression())
-    pipe.fit(X.iloc[:, :5], y, causalfeatureselector__sample_domain=domain)
+    with config_context(enable_metadata_routing=False):  # other libraries may have turned it on
+        pipe.fit(X.iloc[:, :5], y, causalfeatureselector__sample_domain=domain)
     html = pipe._repr_mimebundle_()["text/html"]
     assert "CausalFeatureSelector" in html
     assert "features selected" not in html

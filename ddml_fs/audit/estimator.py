@@ -26,12 +26,13 @@ from ddml_fs.encoding import read_domains, read_target
 from ddml_fs.engine.devices import limit_threads
 from ddml_fs.features import Encoding
 from ddml_fs.number import default_downstream
+from ddml_fs.persistence import Versioned
 from ddml_fs.selector import CausalFeatureSelector
 from ddml_fs.tables import column_names, read_new_table, read_table
 from ddml_fs.validation import check_number, check_option, forget_fit
 
 
-class ShiftAudit(HTMLRepr, BaseEstimator):
+class ShiftAudit(Versioned, HTMLRepr, BaseEstimator):
     """Find out what moves between domains, what leaks the label, and what to expect in a new one.
 
     First every column is searched for signs of a leak. Then the effect of every other column is

@@ -18,6 +18,9 @@ def effect(
     domain: Annotated[str, typer.Option(help="Column of the domain, a covariate here.")] = "",
     weight: options.Weight = "",
     cluster: options.Cluster = "",
+    fixed_effects: Annotated[
+        str, typer.Option(help="Column of the unit of a panel, or of unit and time: a,b.")
+    ] = "",
     score: Annotated[
         str, typer.Option(help="auto, partially_linear, interactive or logistic.")
     ] = "auto",
@@ -42,14 +45,16 @@ def effect(
     from ddml_fs.cli.opening import code_for, command_line, open_file, row_arguments
     from ddml_fs.cli.printing import Printer, check_paths, write_table
     from ddml_fs.estimate import summary_table
-    from ddml_fs.prepare import encoded, read_treatment
+    from ddml_fs.prepare import pick, read_treatment
 
     check_paths(output, report)
     if task not in ("auto", "classification", "regression"):
         raise ValueError(f"--task must be auto, classification or regression, got {task!r}.")
     out = Printer(as_json)
-    names = [*(covariates or ()), treatment, *([domain] if domain else [])] if covariates else None
-    reading: dict = {"drop": drop, "ids": id_, "columns": names, "keep": [*(keep or ()), treatment]}
+    beside = [treatment, *filter(None, [domain, fixed_effects])]
+    names = [*covariates, *beside] if covariates else None
+    kept = [*(keep or ()), treatment, *([fixed_effects] if fixed_effects else [])]
+    reading: dict = {"drop": drop, "ids": id_, "columns": names, "keep": kept}
     reading |= {"task": "regression" if task == "regression" else "number"}
     reading |= {"sep": sep, "encoding": encoding, "weight": weight, "cluster": cluster}
     if domain and domain in (weight, cluster):
@@ -58,6 +63,7 @@ def effect(
     if task == "classification" and data.task != task:
         raise ValueError(f"outcome {label!r} must have two values for --task classification.")
     X, t, note = read_treatment(data.X, treatment, domain)
+    units = {"fixed_effects": pick([fixed_effects], list(X.columns))} if fixed_effects else {}
     out.notes([note])
     if dry_run:
         return out.result({"rows": len(data.X), "notes": [*data.notes, note]})
@@ -67,7 +73,7 @@ def effect(
     model = DDML(nuisance, **settings, n_jobs=n_jobs, verbose=out.verbose)
     with out.working(n_jobs):
         known: dict = {"sample_weight": data.weight, "cluster": data.cluster}
-        model.fit(encoded(X), data.y.astype(float), treatment=t, **known)
+        model.fit(X, data.y.astype(float), treatment=t, **known, **units)
     summary = summary_table(model)
     out.table(summary, index="estimand")
     out.say(model.verdict_)
@@ -85,12 +91,13 @@ def effect(
         given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         code = code_for(f"DDML({nuisance!r}, {given})", file, label, "", **reading)
         rows = row_arguments(weight=weight, cluster=cluster)
+        of_units = "".join(f", {name}={value!r}" for name, value in units.items())
         fit = (
             f"X, t, _ = read_treatment(data.X, {treatment!r}, {domain!r})\n"
             f"model = DDML({nuisance!r}, {given})\n"
-            f"model.fit(encoded(X), data.y.astype(float), treatment=t{rows})"
+            f"model.fit(X, data.y.astype(float), treatment=t{rows}{of_units})"
         )
-        code = code.replace("import prepare", "import encoded, prepare, read_treatment")
+        code = code.replace("import prepare", "import prepare, read_treatment")
         write_report(
             report,
             effect=model,
@@ -109,7 +116,7 @@ def effect(
             "treatment": treatment,
             "weight": weight or None,
             "cluster": cluster or None,
-            "rows": len(X),
+            "rows": len(model.residuals_),
             "estimand": model.estimand_,
             "effect": model.effect_,
             "stderr": model.stderr_,

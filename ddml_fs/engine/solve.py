@@ -69,7 +69,7 @@ class Encoder:
         The columns of X that it reads.
     mean, sd : arrays
         Of these columns.
-    weights : tuple of Tensors
+    weights : tuple of arrays
     """
 
     columns: np.ndarray
@@ -80,7 +80,8 @@ class Encoder:
     def __call__(self, X):
         """Zc, Zt and Zy, each an array (N, Z), of rows X (N, D)."""
         x = (np.asarray(X, dtype=np.float64)[:, self.columns] - self.mean) / self.sd
-        Z = encode(torch.as_tensor(x).to(self.weights[0].dtype)[None], *self.weights)[0]
+        weights = [torch.as_tensor(w) for w in self.weights]
+        Z = encode(torch.as_tensor(x).to(weights[0].dtype)[None], *weights)[0]
         return tuple(z.numpy() for z in Z.chunk(3, -1))
 
 
@@ -231,5 +232,5 @@ def _encoder(net, stack, i):
         columns,
         stack.x_offset[columns] + stack.x_mean[g, 0, read].cpu().double().numpy(),
         stack.x_sd[g, 0, read].cpu().double().numpy(),
-        tuple(w.detach().clone().cpu() for w in weights),
+        tuple(w.detach().clone().cpu().numpy() for w in weights),
     )
