@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples
 from ddml_fs import cautions, inference
 from ddml_fs.effects_table import chosen, domain_effects, effects_table, spread_to_copies
 from ddml_fs.encoding import number_of_folds, read_domains, read_target
+from ddml_fs.engine.checkpoint import resumable
 from ddml_fs.engine.devices import limit_threads, resolve_devices
 from ddml_fs.engine.resources import Resources
 from ddml_fs.features import Encoding, read_features
@@ -249,7 +250,8 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         cautions.warn_of_domains(domain, self.domains_, target)
         # Threads of small computations wait for one another, above all on a busy machine.
         threads = limit_threads(effective_n_jobs(self.n_jobs))
-        with threads, progress_bar(self.verbose, "sweep") as progress:
+        bar = progress_bar(self.verbose, "sweep")
+        with threads, resumable(self.checkpoint), bar as progress:
             result = self._sweep(SweepInput(features, target, domain), progress)
             cautions.warn_of_collinear(result.evidence, features, encoding.names)
             ranker = Ranker(result, self.ranking, self.risk_aversion, self.dose != "linear")
