@@ -15,8 +15,14 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from ddml_fs.cautions import warn_of_domains
 from ddml_fs.display import HTMLRepr, classifier_html
 from ddml_fs.domains import across_domains
-from ddml_fs.encoding import number_of_folds, read_domains, read_target, splits_of_domains
-from ddml_fs.features import Encoding
+from ddml_fs.encoding import (
+    check_labels,
+    number_of_folds,
+    read_domains,
+    read_target,
+    splits_of_domains,
+)
+from ddml_fs.features import SMALLEST, Encoding
 from ddml_fs.progress import progress_bar
 from ddml_fs.selector import CausalFeatureSelector
 from ddml_fs.tables import column_names, read_new_table, read_table
@@ -139,13 +145,14 @@ class EffectClassifier(HTMLRepr, ClassifierMixin, BaseEstimator):
         whole = source.all() or y is None
         rows = [a if whole else _safe_indexing(a, source) for a in (X, y)]
         table, label = read_table(self, *rows)
+        check_labels(label)
         check_classification_targets(label)
         target = read_target(label, "classification")
         self.classes_ = target.classes
         self._check_rate()
         self._encoding_ = encoding = Encoding.of(table, column_names(self))
         numbers = encoding.read(table)
-        used = numbers.min(0) < numbers.max(0)
+        used = (numbers.min(0) < numbers.max(0)) & (numbers.std(0) > SMALLEST)
         if wanted is not None:
             self.selector_ = clone(wanted).set_params(task="classification")
             self.selector_.fit(X, y, sample_domain=sample_domain)

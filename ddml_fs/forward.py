@@ -107,7 +107,9 @@ def products(Z, outcomes, part, own, bent, n_features, *, label, domains):
     table = np.hstack([*columns, e])
     S = np.stack([table[part == d].T @ table[part == d] for d in np.unique(part)])
     n = np.bincount(part)[np.unique(part)]
-    return Products(S, n, np.array(features), np.array(curved), n_features, domains)
+    # Types are given, because no column may be left.
+    own, curves = np.array(features, dtype=int), np.array(curved, dtype=bool)
+    return Products(S, n, own, curves, n_features, domains)
 
 
 def orthogonal(block):

@@ -73,7 +73,7 @@ class Ranker:
         several = self.result.domain.max() > 0
         return products(
             Z[:, order],
-            np.column_stack(target.outcomes),
+            np.column_stack(target.outcomes) / target.unit,
             self.result.domain if several else self.labels,
             own[order],
             (np.arange(len(own)) >= len(features.own))[order],

@@ -145,7 +145,8 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
     features, target, domain = given.features, given.target, given.domain
     if not features.n_features:
         raise ValueError("X must have a column that varies, got only constant columns.")
-    outcomes = np.column_stack(target.outcomes)
+    # In standard deviations: what counts as a negligible effect must not depend on units.
+    outcomes = np.column_stack(target.outcomes) / target.unit
     hinges, column = bent_columns(features)
     # With few rows, curves of all columns would fit noise.
     roomy = features.Z.shape[1] + hinges.shape[1] <= ROOMY * len(domain)

@@ -142,7 +142,8 @@ def columns_of(features, encoding, feature, effects):
     at = int(numbers[0])
     values = features.X[:, np.flatnonzero(features.feature == number)[0]]
     z = features.Z[:, at].astype(float)
-    knots = [float(z[h > 0].min() - h[h > 0].min()) for h in hinges[:, bends == at].T]
+    step = features.step[at]
+    knots = [float(z[h > 0].min() - h[h > 0].min()) * step for h in hinges[:, bends == at].T]
 
     def basis(x):
         z = x - values.mean()
