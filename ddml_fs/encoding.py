@@ -53,7 +53,9 @@ def read_target(y, task):
         try:
             numbers = y.astype(np.float64)
         except ValueError:
-            raise ValueError(f"y must be numeric for task='regression', got {y[:1]!r}.") from None
+            raise ValueError(
+                f"y must be numeric for task='regression', got {plain(y[0])!r}."
+            ) from None
         if np.ptp(numbers) == 0:
             raise ValueError(f"y must vary, got the single value {numbers[0]:g} in every row.")
         return Target(numbers, None, [numbers])
