@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 ROOMY = 0.25  # columns a row, hinges included, up to which numbers are given hinges
-KNOTS = (0.25, 0.5, 0.75)  # quantiles at which a nonlinear effect may change its slope
 RARE = 0.005  # levels with a smaller share of the rows are merged into "other"
 MISSING = 0.01  # a column with a larger share of missing numbers gets an indicator
 NEAR = 0.995  # columns with a larger absolute correlation are near copies
@@ -336,25 +335,3 @@ def near_copies(Z, own, unit):
     for i, f in enumerate(own[alone]):
         near[f] = near[own[alone[np.argmax(alike[i])]]]
     return near
-
-
-def bent_columns(features):
-    """Hinge functions of all columns with more than two values, for nonlinear effects.
-
-    Returns
-    -------
-    hinges : array of shape (N, H)
-    column : int array of shape (H,)
-        The column of ``features.Z`` of each hinge function.
-    """
-    hinges, column = [], []
-    for j in np.flatnonzero(~features.binary):
-        x = features.Z[:, j]
-        low, high = x.min(), x.max()
-        for knot in np.unique(np.quantile(x, KNOTS)):
-            if low < knot < high:
-                hinges.append(np.maximum(x - knot, 0))
-                column.append(j)
-    if not hinges:
-        return np.empty((len(features.Z), 0), np.float32), np.empty(0, int)
-    return np.column_stack(hinges), np.array(column)

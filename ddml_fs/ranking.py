@@ -6,8 +6,9 @@ import numpy as np
 
 from ddml_fs.effects_table import effects_table
 from ddml_fs.encoding import splits_of_domains
-from ddml_fs.features import ROOMY, bent_columns
+from ddml_fs.features import ROOMY
 from ddml_fs.forward import forward_order, products
+from ddml_fs.hinges import bent_columns
 from ddml_fs.progress import Progress
 
 HARMLESS, HARMLESS_BY_WIDTH = 10.0, 100.0  # in units of 1/n, the size of a gain by chance

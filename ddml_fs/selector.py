@@ -143,8 +143,8 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
     confounder which was not measured would have to explain to bring the effect to zero; ``score``,
     ``rank``, ``selected``. With several classes, a row describes the ``class`` with the
     largest |z|, and p-values account for this choice. Standard errors are model-based and corrected
-    for the degrees of freedom of the nuisances. A constant column has the effect 0, the p-value 1 and
-    no standard error (NaN).
+    for the degrees of freedom of the nuisances. A constant column has the effect 0, the p-value 1
+    and no standard error (NaN).
 
     Rows with a negative ``sample_domain`` are targets, as in skada, and are never used. Sparse
     input is converted to a dense matrix in single precision.

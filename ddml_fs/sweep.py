@@ -12,7 +12,8 @@ from ddml_fs.encoding import Target, strata_of
 from ddml_fs.engine.folds import draw_seed
 from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.resources import Resources
-from ddml_fs.features import ROOMY, Features, bent_columns
+from ddml_fs.features import ROOMY, Features
+from ddml_fs.hinges import bent_columns
 from ddml_fs.nuisances import Additive, Ridge
 from ddml_fs.nuisances.additive import WIDEST
 from ddml_fs.scores import Logistic, PartiallyLinear, residuals

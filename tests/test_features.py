@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ddml_fs.features import Encoding, bent_columns, read_features, reader_of
+from ddml_fs.features import Encoding, read_features, reader_of
+from ddml_fs.hinges import bent_columns
 
 
 def read(column):

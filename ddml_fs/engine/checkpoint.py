@@ -7,6 +7,7 @@ import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
@@ -43,7 +44,8 @@ class Checkpoint:
     """
 
     def __init__(self, folder, key):
-        self.folder, self.run = None, ""
+        self.folder: Any = None
+        self.run = ""
         if folder is None:
             return
         self.run = key()

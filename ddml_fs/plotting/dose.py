@@ -12,7 +12,8 @@ from sklearn.utils.validation import _num_samples
 from ddml_fs.domains import UNSTABLE
 from ddml_fs.encoding import read_domains, read_target
 from ddml_fs.engine.additive import ridge_index
-from ddml_fs.features import Encoding, bent_columns, read_features
+from ddml_fs.features import Encoding, read_features
+from ddml_fs.hinges import bent_columns
 from ddml_fs.plotting.base import Display
 from ddml_fs.plotting.reading import check_features, selector_of
 from ddml_fs.plotting.style import BLUE, GREY, VERMILLION, legend_above, new_axes, shorten, wrapped
