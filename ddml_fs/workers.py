@@ -44,7 +44,8 @@ def parallel(work, n_jobs=None, **options):
 def watch(parent):
     """End this process, a worker, when its parent has ended.
 
-    A parent that is killed cannot stop its workers, which would wait for more work for minutes.
+    A parent that is killed cannot stop its workers, which would wait for more work for minutes. A
+    parent that is interrupted stops them itself, so they do not react to the same keys.
 
     Parameters
     ----------
@@ -53,6 +54,7 @@ def watch(parent):
     """
     # Workers of other backends may be children of a helper process instead.
     if os.name == "posix" and isinstance(multiprocessing.current_process(), LokyProcess):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
