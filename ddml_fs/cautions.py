@@ -1,52 +1,18 @@
 """Warnings of ``fit``: each is one sentence that says what was found and what to do."""
 
-import inspect
-import warnings
-from pathlib import Path
-
 import numpy as np
 
 from ddml_fs.diagnostics import FEW, WEAK_OVERLAP, copies_of
+from ddml_fs.warning import DDMLWarning, caution, joined, listed
 
-PACKAGE = str(Path(__file__).parent)
+__all__ = ["DDMLWarning"]  # the name by which filters of warnings know it
+
 OUTCOME_COPY = 1e-3  # share of the outcome's variance that a copy among covariates leaves
 LABEL_COPY = 0.02  # the same among features: a correlation of 0.99
 SMALL_DOMAIN = 30  # rows
-MOST_NAMES = 5  # in one warning
 # Standard errors of the estimate, and of the difference, by which an estimate with linear nuisances
 # differs if confounding is not linear.
 CURVED, CERTAIN = 1.5, 2.0
-
-
-class DDMLWarning(UserWarning):
-    """The data make a result less reliable than its numbers say."""
-
-
-def caution(message):
-    """Warn with the line of the caller's code, outside this package."""
-    frame, level = inspect.currentframe(), 1
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, DDMLWarning, stacklevel=level)
-
-
-def listed(names):
-    """Names in quotes, the first few of many.
-
-    Examples
-    --------
-    >>> listed(["a", "b"]), listed(list("abcdefgh"))
-    ("'a' and 'b'", "'a', 'b', 'c', 'd', 'e' and 3 more")
-    """
-    return joined([repr(str(name)) for name in names])
-
-
-def joined(texts):
-    """Texts as one list in words, the first few of many."""
-    more = len(texts) - MOST_NAMES
-    if more > 0:
-        return f"{', '.join(texts[:MOST_NAMES])} and {more} more"
-    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
 
 
 # --- DDML ---

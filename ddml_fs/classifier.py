@@ -4,7 +4,7 @@ import logging
 from typing import Any, Self
 
 import numpy as np
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq
 from scipy.special import expit, log_expit, logit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
@@ -13,9 +13,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ddml_fs.cautions import warn_of_domains
 from ddml_fs.display import HTMLRepr, classifier_html
-from ddml_fs.domains import across_domains
-from ddml_fs.encoding import number_of_folds, read_target, splits_of_domains
-from ddml_fs.features import Encoding
+from ddml_fs.effects_path import FREE, effects_path, ridge_path
+from ddml_fs.encoding import check_labels, number_of_folds, read_target, splits_of_domains
+from ddml_fs.features import SMALLEST, Encoding
 from ddml_fs.persistence import Versioned
 from ddml_fs.progress import progress_bar
 from ddml_fs.rows import read_rows
@@ -27,13 +27,10 @@ from ddml_fs.weights import varies, weighted_mean, weighted_var
 LOGGER = logging.getLogger(__name__)
 THRESHOLDS = ("calibrated", "share")
 PENALTIES = np.geomspace(10, 1e-4, 11)  # λ
-START = 0.1  # λ of the fit at which the effects in the domains are compared
 STEP = 0.01  # weight of a two-valued column's squared step in its penalty; rare ones shrink more
 FOLDS, MOST_PARTS = 5, 10  # numbers of parts of the rows, each held out in turn
 PATIENCE = 1e-3  # the path of λ stops when the held-out loss is this far above its minimum
-FREE = 1e-5  # penalty of the intercepts, which keeps them finite in domains with one class
 LEAST_SLOPE = 1e-3  # uninformative scores then give the base rate, not reversed probabilities
-SOLVER: dict = {"jac": True, "method": "L-BFGS-B", "tol": 1e-7}
 
 
 class EffectClassifier(Versioned, HTMLRepr, ClassifierMixin, BaseEstimator):
@@ -151,13 +148,14 @@ class EffectClassifier(Versioned, HTMLRepr, ClassifierMixin, BaseEstimator):
         rows = read_rows(_num_samples(X), sample_domain, sample_weight, cluster)
         domain, weight = rows.domain, rows.weight
         table, label = read_table(self, rows.of(X), rows.labels(y))
+        check_labels(label)
         check_classification_targets(label)
         target = read_target(label, "classification")
         self.classes_ = target.classes
         self._check_rate()
         self._encoding_ = encoding = Encoding.of(table, column_names(self))
         numbers = encoding.read(table)
-        used = numbers.min(0) < numbers.max(0)
+        used = (numbers.min(0) < numbers.max(0)) & (numbers.std(0) > SMALLEST)
         if wanted is not None:
             self.selector_ = clone(wanted).set_params(task="classification")
             self.selector_.fit(X, y, sample_domain, sample_weight, cluster)
@@ -281,71 +279,3 @@ def shift(odds, rate):
     """The constant that, added to the log-odds, makes the mean probability equal to the rate."""
     bound = np.abs(odds).max() + np.abs(logit(rate)) + 1
     return brentq(lambda b: expit(odds + b).mean() - rate, -bound, bound)
-
-
-def effects_path(A, y, domain, penalties, weight=None):
-    """Weights (D,) of columns A (N, D) for each λ, and the columns' invariance (D,)."""
-    invariance = invariance_of(A, y, domain, weight) if np.ptp(domain) else np.ones(A.shape[1])
-    for coef, _ in ridge_path(A * invariance, y, domain, penalties, weight):
-        yield coef * invariance, invariance
-
-
-def invariance_of(A, y, domain, weight=None):
-    """Invariance of the columns (D,), from effects by domain: one Newton step from a pooled fit.
-
-    With weights (N,) that differ, the variance of the scores is robust.
-    """
-    weight = np.ones(len(A)) if weight is None else weight
-    U, I, robust = [], [], []
-    coef, levels = next(ridge_path(A, y, domain, [START], weight))
-    for level, own in zip(levels, np.unique(domain)[:, None] == domain, strict=True):
-        p = expit(level + (A[own] - weighted_mean(A[own], weight[own])) @ coef)
-        w = weight[own] * p * (1 - p)
-        v = A[own] - w @ A[own] / w.sum()
-        rest = weight[own] * (y[own] - p)
-        U.append(v.T @ rest)
-        I.append(w @ v**2)
-        robust.append(rest**2 @ v**2)
-    design = np.sum(robust, 0) / np.sum(I, 0) if varies(weight) else 1.0
-    return across_domains(np.array(U) / design, np.array(I) / design).invariance
-
-
-def ridge_path(A, y, domain, penalties, weight=None):
-    """Ridge-logistic coefficients (D,), and log-odds of each domain's mean row, for every penalty.
-
-    The problem is solved along the principal axes, scaled to equal curvature, where a few steps of
-    L-BFGS suffice. ``weight`` are the weights of the rows (N,), by default 1.
-    """
-    number = np.unique(domain, return_inverse=True)[1]
-    weight = np.ones(len(A)) if weight is None else weight / weight.mean()
-    size, n = np.bincount(number, weight), len(A)
-    own = [number == d for d in range(len(size))]
-    A = A - np.stack([weighted_mean(A[rows], weight[rows]) for rows in own])[number]
-    Z = A @ (axes := principal_axes(A))
-    mean = np.clip(np.bincount(number, weight * y) / size, 0.5 / n, 1 - 0.5 / n)
-    theta = np.r_[logit(mean), np.zeros(Z.shape[1])]
-    spread = max(y.var(), 0.02) * np.r_[size / n, (Z**2).mean(0)]
-    for penalty in penalties:
-        ridge = np.r_[np.full(len(size), FREE), np.full(Z.shape[1], penalty)]
-        unit = 1 / np.sqrt(spread + ridge)
-        given = (Z, 2 * y - 1, number, ridge, unit, weight)
-        theta = unit * minimize(ridge_loss, theta / unit, given, **SOLVER).x
-        yield axes @ theta[len(size) :], theta[: len(size)]
-
-
-def ridge_loss(u, Z, side, number, ridge, unit, weight):
-    """Penalised mean log-loss of labels −1 and 1, and its gradient, at theta = u · unit."""
-    theta, k = u * unit, len(u) - Z.shape[1]
-    margin = side * (theta[:k][number] + Z @ theta[k:])
-    g = -side * weight * expit(-margin) / len(Z)
-    gradient = np.r_[np.bincount(number, g, k), Z.T @ g] + ridge * theta
-    return weight @ np.logaddexp(0, -margin) / len(Z) + ridge @ theta**2 / 2, gradient * unit
-
-
-def principal_axes(A):
-    """Principal axes of centred rows A (n, D), as columns (D, r)."""
-    n, D = A.shape
-    values, vectors = np.linalg.eigh((A @ A.T if n < D else A.T @ A) / n)
-    kept = values > 1e-10 * values.max(initial=0.0)
-    values, vectors = values[kept], vectors[:, kept]
-    return A.T @ vectors / np.sqrt(n * values) if n < D else vectors

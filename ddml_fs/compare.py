@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -15,7 +15,7 @@ from ddml_fs.encoding import read_domains, read_target
 from ddml_fs.engine.devices import limit_threads
 from ddml_fs.features import Encoding
 from ddml_fs.number import default_downstream
-from ddml_fs.progress import progress_bar
+from ddml_fs.progress import progress_bar, run_parallel
 from ddml_fs.rivals import RIVALS, standardised
 from ddml_fs.selector import CausalFeatureSelector
 
@@ -93,13 +93,10 @@ def compare_selectors(
     )
     splits = splits_of(target, domain, names, max_domains, random_state)
     jobs = (delayed(one_split)(X, target, domain, selector, *split) for split in splits)
-    found: list = []
     with progress_bar(verbose, "left-out domains") as progress:
         progress.start(len(splits), "domains")
-        for part in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
-            found += part
-            progress.advance()
-    return pd.DataFrame(found)
+        found = run_parallel(jobs, progress, n_jobs)
+    return pd.DataFrame([row for part in found for row in part])
 
 
 def rows_of(X, rows):

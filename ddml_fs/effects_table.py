@@ -75,7 +75,8 @@ def effects_table(evidence, result, domains):
     tested = tail_of(of("chi2", evidence), np.maximum(df, 1), result.error_df)
     pvalue = np.where(of("differs"), of("pvalue"), tested)
     pvalue = np.minimum(1.0, np.where(df > 0, pvalue, 1.0) * len(parts))
-    unit = np.where(several, 1.0, np.abs(result.features.scale[result.features.first]))
+    of_y = result.target.unit
+    unit = np.where(several, 1.0, np.abs(result.features.scale[result.features.first])) / of_y
     strength = (effect / stderr) ** 2 * of("design", evidence) / max(len(evidence[0].influence), 1)
     if result.target.classes is None:
         # Errors of numbers are those of a zero effect; here, what the effect explains is taken off.
@@ -83,7 +84,7 @@ def effects_table(evidence, result, domains):
     columns = {} if len(parts) == 1 else {"class": result.target.classes[shown]}
     columns |= {
         "effect": effect / unit,
-        "std_effect": effect,
+        "std_effect": effect * of_y,
         "stderr": stderr / unit,
         "tstat": effect / stderr,
         "pvalue": pvalue,
@@ -188,6 +189,7 @@ def domain_effects(table, result, shown, domains):
     I = chosen(shown, [s.by_domain()[1] for s in result.evidence])[:, features.group]
     known = (I > TINY) & (features.group >= 0)
     unit = np.where(features.size[features.group] == 1, np.abs(features.scale), 1.0)
+    unit = unit / result.target.unit
     stderr = np.where(known, 1 / np.sqrt(np.where(known, I, 1.0)), np.nan) / unit
     parts = [
         pd.DataFrame(

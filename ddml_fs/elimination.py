@@ -110,7 +110,8 @@ class Remaining:
 
     def __init__(self, model, outcome):
         self.model, self.outcome = model, outcome
-        self.start = None
+        self.start: np.ndarray | None = None
+        self.b = self.columns = np.empty(0)
 
     def refit(self, columns, alive, risk_aversion):
         """Fit the model to the columns of the features that remain."""
@@ -130,7 +131,8 @@ class Remaining:
             for i, f in enumerate(alive):
                 at = self.columns_of(f)
                 curves[:, i] = fit.omega[:, at] @ np.linalg.solve(self.omega[at, at], self.b[at])
-            self.kept[alive] = 1 - risk(*fit.by_domain(curves), risk_aversion)
+            U, I = fit.by_domain(curves)
+            self.kept[alive] = 1 - risk(U, I, risk_aversion)
 
     def columns_of(self, feature):
         """The columns of a feature, as a slice."""

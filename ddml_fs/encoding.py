@@ -32,6 +32,11 @@ class Target:
     outcomes: list
 
     @property
+    def unit(self):
+        """The unit in which effects on the outcomes are estimated: the standard deviation, or 1."""
+        return float(self.y.std()) if self.classes is None else 1.0
+
+    @property
     def n_least(self):
         """Number of rows of the rarest class; for numbers, of all rows."""
         return len(self.y) if self.classes is None else int(np.bincount(self.y).min())
@@ -48,20 +53,39 @@ def read_target(y, task):
         try:
             numbers = y.astype(np.float64)
         except ValueError:
-            raise ValueError(f"y must be numeric for task='regression', got {y[:1]!r}.") from None
+            raise ValueError(
+                f"y must be numeric for task='regression', got {plain(y[0])!r}."
+            ) from None
         if np.ptp(numbers) == 0:
             raise ValueError(f"y must vary, got the single value {numbers[0]:g} in every row.")
         return Target(numbers, None, [numbers])
+    check_labels(y)
     encoder = LabelEncoder().fit(y)
     codes, classes = encoder.transform(y), encoder.classes_
     if len(classes) < 2:
-        raise ValueError(f"y must have at least 2 classes, got only one class, {classes[0]!r}.")
+        raise ValueError(
+            f"y must have at least 2 classes, got only one class, {plain(classes[0])!r}."
+        )
     shown = range(1, 2) if len(classes) == 2 else range(len(classes))
     target = Target(codes, classes, [(codes == c).astype(np.float64) for c in shown])
     if target.n_least < 2:
-        rare = classes[np.bincount(codes).argmin()]
+        rare = plain(classes[np.bincount(codes).argmin()])
         raise ValueError(f"y must have at least 2 rows of each class, got 1 of {rare!r}.")
     return target
+
+
+def check_labels(y):
+    """Raise if y (N,) mixes text with numbers, which have no common order."""
+    texts = sum(isinstance(label, str) for label in y) if y.dtype == object else 0
+    if 0 < texts < len(y):
+        raise ValueError(
+            f"y must be all text or all numbers, got {texts} texts and {len(y) - texts} others."
+        )
+
+
+def plain(value):
+    """A scalar of NumPy as one of Python, whose text is shorter."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def read_domains(sample_domain, n_samples):

@@ -9,9 +9,9 @@ from ddml_fs.near_copies import near_copies
 from ddml_fs.weights import weighted_var
 
 ROOMY = 0.25  # columns a row, hinges included, up to which numbers are given hinges
-KNOTS = (0.25, 0.5, 0.75)  # quantiles at which a nonlinear effect may change its slope
 RARE = 0.005  # levels with a smaller share of the rows are merged into "other"
 MISSING = 0.01  # a column with a larger share of missing numbers gets an indicator
+SMALLEST = 1e-150  # standard deviation of a column that varies; squares of less are 0
 DIGITS = 5  # number of digits by which standardised columns are compared
 MISSING_LEVEL = "missing"
 
@@ -63,6 +63,8 @@ def numbers_of(column, kind):
     if kind == "date":
         days = (column - pd.Timestamp(0, tz=column.dt.tz)) / pd.Timedelta(days=1)
         return days.to_numpy(dtype=np.float64)
+    if pd.api.types.is_complex_dtype(column):
+        raise ValueError(f"column {column.name!r} must hold real numbers, got complex ones.")
     values = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
     if np.isinf(values).any():
         raise ValueError(f"column {column.name!r} must hold finite numbers, got infinity.")
@@ -200,12 +202,14 @@ class Features:
         The feature of each of these columns.
     Z : array of shape (N, P)
         Linear columns of the distinct features in single precision, those of one feature next to
-        each other; two-valued columns as 0/1, others centred.
+        each other; two-valued columns as 0/1, others centred and divided by ``step``.
     own : int array of shape (P,)
         The distinct feature that a column belongs to, in increasing order.
     binary : bool array of shape (P,)
     unit : array of shape (P,)
         Standard deviations of the columns of Z.
+    step : array of shape (P,)
+        Powers of two by which the columns of Z were divided, so that their units are about 1.
     group : int array of shape (F_in,)
         For each feature of the table the number of its distinct feature. Copies share a number;
         constants have −1.
@@ -222,6 +226,7 @@ class Features:
     own: np.ndarray
     binary: np.ndarray
     unit: np.ndarray
+    step: np.ndarray
     group: np.ndarray
     scale: np.ndarray
     near: np.ndarray
@@ -273,11 +278,15 @@ def read_features(X, feature, n_features, weight=1.0):
     ([0, -1, 1, 0], [True, False], [0.0, 1.0, 0.0, 0.0])
     """
     low, high = X.min(0), X.max(0)
-    varies = low < high
+    varies = (low < high) & (X.std(0) > SMALLEST)
     binary = ((low == X) | (high == X)).all(0) & varies
     # Centred before rounding, so that a large offset does not hide the variation; the 0.0 removes
     # negative zeros.
     values = np.where(binary, high == X, X - X.mean(0)) + 0.0
+    # Single precision holds neither the squares of very large values nor very small values. A power
+    # of two changes no digit.
+    step = np.where(varies & ~binary, 2.0 ** np.frexp(values.std(0))[1], 1.0)
+    values = values / step
     sd = np.sqrt(weighted_var(values, weight))
     group, scale = np.full(n_features, -1), np.ones(n_features)
     place = np.argsort(feature, kind="stable")
@@ -311,29 +320,8 @@ def read_features(X, feature, n_features, weight=1.0):
         own=own,
         binary=binary[kept],
         unit=sd[kept],
+        step=step[kept],
         group=group,
         scale=scale,
         near=near_copies(Z, own, sd[kept], weight),
     )
-
-
-def bent_columns(features):
-    """Hinge functions of all columns with more than two values, for nonlinear effects.
-
-    Returns
-    -------
-    hinges : array of shape (N, H)
-    column : int array of shape (H,)
-        The column of ``features.Z`` of each hinge function.
-    """
-    hinges, column = [], []
-    for j in np.flatnonzero(~features.binary):
-        x = features.Z[:, j]
-        low, high = x.min(), x.max()
-        for knot in np.unique(np.quantile(x, KNOTS)):
-            if low < knot < high:
-                hinges.append(np.maximum(x - knot, 0))
-                column.append(j)
-    if not hinges:
-        return np.empty((len(features.Z), 0), np.float32), np.empty(0, int)
-    return np.column_stack(hinges), np.array(column)

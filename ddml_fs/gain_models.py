@@ -4,6 +4,7 @@ Numbers have sums of squares and products, one table per domain, from which all 
 have logistic regressions on the rows.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -36,7 +37,7 @@ class Fit(NamedTuple):
 
     beta: np.ndarray
     omega: np.ndarray
-    by_domain: object
+    by_domain: Callable
 
 
 def penalty_of(n_columns):
@@ -95,7 +96,8 @@ def orthogonal(block, weight):
     scaled, root = block / np.maximum(size, TINY), np.sqrt(weight.sum())
     R = np.linalg.qr(np.sqrt(weight)[:, None] * scaled, mode="r")
     kept = np.flatnonzero((np.abs(np.diag(R)) > 1e-3 * root) & (size > TINY))
-    return np.linalg.solve(R[np.ix_(kept, kept)].T, scaled[:, kept].T).T * root, kept
+    R = np.asarray(R)[kept][:, kept]
+    return np.linalg.solve(R.T, scaled[:, kept].T).T * root, kept
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import delayed
 from scipy import stats
 from sklearn.base import clone
 from sklearn.utils import check_random_state
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ddml_fs.covariates import read_treatment
 from ddml_fs.estimate import FittedEffect
-from ddml_fs.progress import progress_bar
+from ddml_fs.progress import progress_bar, run_parallel
 from ddml_fs.validation import check_integer, check_number, check_option
 
 N_STRATA = 10
@@ -169,9 +169,6 @@ class PlaceboMixin(FittedEffect):
                 jobs = (
                     delayed(z_of)(*data_of(kind), rng.permutation(len(T))[:size]) for _ in range(n)
                 )
-                values = []
-                for z in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
-                    values.append(z)
-                    progress.advance()
+                values = run_parallel(jobs, progress, self.n_jobs)
                 found[kind] = verdict_of(np.array(values), kind)
         return pd.DataFrame.from_dict(found, orient="index").rename_axis("placebo")

@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from html import escape
 from typing import Any
 
-from joblib import Parallel
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
+
+from ddml_fs.workers import parallel
 
 SECONDS_PER_LINE = 10.0  # between two lines if there is no terminal
 SECONDS_PER_UPDATE = 0.2  # between two updates of a notebook's bar
@@ -279,12 +280,8 @@ def run_parallel(work, progress, n_jobs=None, **options):
     -------
     results : list
     """
-    try:
-        parallel = Parallel(n_jobs, return_as="generator", **options)
-    except ValueError:  # a backend that returns all results at once
-        parallel = Parallel(n_jobs, **options)
     results = []
-    for result in parallel(work):
+    for result in parallel(work, n_jobs, **options):
         results.append(result)
         progress.advance()
     return results

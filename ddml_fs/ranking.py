@@ -7,8 +7,9 @@ import numpy as np
 from ddml_fs.effects_table import effects_table
 from ddml_fs.elimination import eliminate
 from ddml_fs.encoding import splits_of_domains
-from ddml_fs.features import ROOMY, bent_columns
+from ddml_fs.features import ROOMY
 from ddml_fs.gain_models import RowModel, centred_blocks, products
+from ddml_fs.hinges import bent_columns
 from ddml_fs.progress import Progress
 from ddml_fs.weights import column, weighted_mean, weighted_var
 
@@ -88,7 +89,7 @@ class Ranker:
         order = order[self._stands_for_itself()[own[order]]]
         Z = np.column_stack([features.Z, hinges])[:, order]
         blocks = own[order], bent[order], features.n_features
-        outcomes = np.column_stack(target.outcomes)
+        outcomes = np.column_stack(target.outcomes) / target.unit
         weight = self.result.weight
         if target.classes is None:
             several = self.part == "domain"

@@ -17,11 +17,15 @@ from ddml_fs.validation import check_number, check_option
 from ddml_fs.weights import column, weighted_mean
 
 DELTA = 1e-8  # δ and ε of Eqs. 15, 17 and 23
-TINY = 1e-300
 CLIP = 0.01  # propensities are clipped this far from 0 and 1
 LEAST_CHANCE = 1e-6  # probabilities are clipped this far from 0 and 1
 # For the logistic score, in log-odds per standard deviation of the treatment's residual:
 NEWTON_STEPS, TOLERANCE, LONGEST_STEP, LARGEST = 20, 1e-6, 2.0, 10.0
+
+
+def at_least_tiny(values):
+    """Values that are not 0 in their own precision, so that they can be divided by."""
+    return np.maximum(values, np.finfo(values.dtype).tiny)
 
 
 def log_odds(probability):
@@ -72,7 +76,7 @@ class Moments:
     @cached_property
     def _slope(self):
         """−mean ψ_a, at least a tiny number: a treatment without residuals has the effect 0."""
-        return np.maximum(-(self._weight * self.psi_a).mean(0), TINY)
+        return at_least_tiny(-(self._weight * self.psi_a).mean(0))
 
     @property
     def _weight(self):
@@ -187,10 +191,10 @@ class Logistic(ResidualScore):
     def of_residuals(self, v, e, g=0.0, dispersion=None, weight=1.0):
         """ψ_a and ψ_b at θ, which Newton's method finds, starting at zero."""
         y, start, w = e + g, log_odds(g), column(weight, v)
-        spread = np.maximum(np.sqrt(weighted_mean(v**2, weight)), TINY).astype(v.dtype)
+        spread = at_least_tiny(np.sqrt(weighted_mean(v**2, weight)).astype(v.dtype))
         theta, p = np.zeros_like(spread), expit(start)
         for _ in range(NEWTON_STEPS):
-            information = np.maximum((w * v**2 * self.variance(p)).sum(0), TINY)
+            information = at_least_tiny((w * v**2 * self.variance(p)).sum(0))
             step = (w * v * (y - p)).sum(0) / information
             step = np.clip(step * spread, -LONGEST_STEP, LONGEST_STEP) / spread
             theta = np.clip((theta + step) * spread, -LARGEST, LARGEST) / spread

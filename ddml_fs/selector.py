@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples
 from ddml_fs import cautions, inference
 from ddml_fs.effects_table import chosen, domain_effects, effects_table, spread_to_copies
 from ddml_fs.encoding import number_of_folds, read_target
+from ddml_fs.engine.checkpoint import resumable
 from ddml_fs.engine.devices import limit_threads, resolve_devices
 from ddml_fs.engine.resources import Resources
 from ddml_fs.features import Encoding, read_features
@@ -138,7 +139,8 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
     ``rank``, ``selected``. With several classes, a row describes the ``class`` with the
     largest |z|, and p-values account for this choice. Standard errors are corrected for the degrees
     of freedom of the nuisances. They are model-based or, with weights that differ or with clusters,
-    robust (sandwich), as are the tests and the joint intervals.
+    robust (sandwich), as are the tests and the joint intervals. A constant column has the effect 0,
+    the p-value 1 and no standard error (NaN).
 
     Rows with a negative ``sample_domain`` are targets, as in skada, and are never used. Sparse
     input is converted to a dense matrix in single precision.
@@ -258,7 +260,8 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         cautions.warn_of_domains(domain, self.domains_, target)
         # Threads of small computations wait for one another, above all on a busy machine.
         threads = limit_threads(effective_n_jobs(self.n_jobs))
-        with threads, progress_bar(self.verbose, "sweep") as progress:
+        bar = progress_bar(self.verbose, "sweep")
+        with threads, resumable(self.checkpoint), bar as progress:
             given = SweepInput(features, target, domain, rows.weight, rows.cluster)
             result = self._sweep(given, progress)
             cautions.warn_of_collinear(result.evidence, features, encoding.names)

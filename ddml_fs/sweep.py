@@ -12,7 +12,8 @@ from ddml_fs.encoding import Target, strata_of
 from ddml_fs.engine.folds import draw_seed
 from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.resources import Resources
-from ddml_fs.features import ROOMY, Features, bent_columns
+from ddml_fs.features import ROOMY, Features
+from ddml_fs.hinges import bent_columns
 from ddml_fs.nuisances import Additive, Ridge
 from ddml_fs.nuisances.additive import WIDEST
 from ddml_fs.scores import Logistic, PartiallyLinear, residuals
@@ -166,7 +167,8 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
             "cluster must have more clusters than there are domains, got "
             f"{given.cluster.max() + 1} clusters and {domain.max() + 1} domains."
         )
-    outcomes = np.column_stack(target.outcomes)
+    # In standard deviations: what counts as a negligible effect must not depend on units.
+    outcomes = np.column_stack(target.outcomes) / target.unit
     hinges, column = bent_columns(features)
     # With few rows, curves of all columns would fit noise.
     roomy = features.Z.shape[1] + hinges.shape[1] <= ROOMY * len(domain)

@@ -12,7 +12,7 @@ def check_covariates(X):
     try:
         X = check_array(X, dtype=np.float64, ensure_all_finite=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"X must be a numeric table of two dimensions: {error}") from None
+        raise ValueError(f"X must be a numeric table of two dimensions: {first(error)}") from None
     _check_finite(X, "X")
     return X
 
@@ -38,7 +38,7 @@ def check_vector(values, name, n_samples, weight=None):
     try:
         vector = column_or_1d(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be one numeric value per row: {error}") from None
+        raise ValueError(f"{name} must be one numeric value per row: {first(error)}") from None
     if len(vector) != n_samples:
         raise ValueError(
             f"{name} must have one value per row of X ({n_samples}), got {len(vector)}."
@@ -178,6 +178,11 @@ def check_option(value, name, options):
     """One of the options."""
     if value not in options:
         raise ValueError(f"{name} must be one of {tuple(options)}, got {value!r}.")
+
+
+def first(error):
+    """The first line of an error; scikit-learn shows the data below it."""
+    return str(error).splitlines()[0].rstrip(":.") + "."
 
 
 def _check_finite(values, name):

@@ -17,8 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ddml_fs import CausalFeatureSelector, EffectClassifier
-from ddml_fs.classifier import PENALTIES, effects_path, invariance_of, ridge_path, shift, units
+from ddml_fs.classifier import PENALTIES, shift, units
 from ddml_fs.datasets import fetch_amazon_reviews, make_domain_data
+from ddml_fs.effects_path import effects_path, invariance_of, ridge_path
 from ddml_fs.engine.ridge import logistic_fit
 
 

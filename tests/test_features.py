@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ddml_fs.features import Encoding, bent_columns, read_features, reader_of
+from ddml_fs.features import Encoding, read_features, reader_of
+from ddml_fs.hinges import bent_columns
 
 
 def read(column):
@@ -224,8 +225,9 @@ def test_read_features():
     assert features.n_features == 3
     assert features.Z.dtype == np.float32
     np.testing.assert_array_equal(features.Z[:, 1], [0, 1, 1, 0])
-    np.testing.assert_allclose(features.Z[:, 0], x - x.mean())
-    np.testing.assert_allclose(features.unit, [x.std(), 0.5, z.std()])
+    Z = features.Z * features.step
+    np.testing.assert_allclose(Z[:, 0], x - x.mean())
+    np.testing.assert_allclose(features.unit * features.step, [x.std(), 0.5, z.std()])
     np.testing.assert_allclose(np.abs(features.scale), [x.std(), 1.0, two.std(), z.std()])
     assert features.columns_of([2, 0]).tolist() == [3, 0]
     assert features.columns_of([]).tolist() == []
@@ -252,7 +254,8 @@ def test_large_offset_does_not_drown_a_column():
     rng = np.random.RandomState(0)
     x = rng.standard_normal(100)
     features = features_of(1e9 + x, x)
-    np.testing.assert_allclose(features.Z[:, 0], x - x.mean(), atol=1e-5)
+    Z = features.Z * features.step
+    np.testing.assert_allclose(Z[:, 0], x - x.mean(), atol=1e-5)
     assert features.group[0] == features.group[1] or features.near.tolist() == [0, 0]
 
 
@@ -284,7 +287,8 @@ def test_copies_of_blocks():
     assert features.size.tolist() == [2, 3]
     assert features.own.tolist() == [0, 0, 1, 1, 1]
     assert features.scale.tolist() == [1.0, 1.0, 1.0]
-    np.testing.assert_allclose(features.Z[:, 2:], (X - X.mean(0))[:, [3, 6, 7]], atol=1e-6)
+    Z = features.Z * features.step
+    np.testing.assert_allclose(Z[:, 2:], (X - X.mean(0))[:, [3, 6, 7]], atol=1e-6)
 
 
 def test_bent_columns():
@@ -296,7 +300,7 @@ def test_bent_columns():
     features = features_of(x, two, counts)
     hinges, column = bent_columns(features)
     assert column.tolist() == [0, 0, 0, 2]
-    centred = x - x.mean()
+    centred = (x - x.mean()) / features.step[0]
     for k, q in enumerate((0.25, 0.5, 0.75)):
         knot = np.quantile(centred, q)
         np.testing.assert_allclose(hinges[:, k], np.maximum(centred - knot, 0), atol=1e-6)
@@ -307,3 +311,25 @@ def test_bent_columns():
     none, where = bent_columns(features_of(two))
     assert none.shape == (200, 0)
     assert len(where) == 0
+
+
+@pytest.mark.parametrize("size", [1e-40, 1e-12, 1e12, 1e25])
+def test_units_beyond_single_precision(size):
+    """Columns in any unit are the same columns, which neither vanish nor overflow."""
+    rng = np.random.RandomState(0)
+    x, other = rng.standard_normal((2, 50))
+    wanted, features = features_of(x, other), features_of(size * x, other)
+    np.testing.assert_allclose(
+        features.Z[:, 0] / features.unit[0], wanted.Z[:, 0] / wanted.unit[0], rtol=1e-5, atol=1e-6
+    )
+    assert features.scale[0] == pytest.approx(size * wanted.scale[0])
+    assert 0.5 <= features.unit[0] < 1
+
+
+def test_a_column_too_small_to_vary_is_constant():
+    assert features_of(1e-300 * np.arange(9.0), np.arange(9.0)).group.tolist() == [-1, 0]
+
+
+def test_complex_columns_are_refused():
+    with pytest.raises(ValueError, match="column 'z' must hold real numbers, got complex"):
+        reader_of(pd.Series([1j, 2j], name="z"))

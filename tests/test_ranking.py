@@ -58,7 +58,7 @@ def result_of(X, feature=None, classes=None):
     """What the table of effects needs of a sweep: the features and the classes."""
     feature = np.arange(X.shape[1]) if feature is None else np.array(feature)
     features = read_features(X, feature, feature.max() + 1)
-    target = SimpleNamespace(classes=None if classes is None else np.array(classes))
+    target = SimpleNamespace(classes=None if classes is None else np.array(classes), unit=1.0)
     return SimpleNamespace(features=features, target=target, error_df=np.inf)
 
 

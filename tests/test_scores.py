@@ -1,5 +1,6 @@
 """Scores and standard errors against hand computation and against DoubleML."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -159,3 +160,12 @@ def test_a_pair_of_models_equals_doubleml(binary_data, models, score):
     twin = doubleml_twin(d, ours.folds_, models, score)
     assert ours.effect_ == pytest.approx(twin.coef[0], rel=1e-6)
     assert ours.stderr_ == pytest.approx(twin.se[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("score", [PartiallyLinear(), Logistic()])
+def test_a_treatment_without_residuals_in_single_precision(score):
+    """The effect is 0, and nothing is divided by 0."""
+    v, e, g = (np.full(20, a, dtype=np.float32) for a in (0, 0.5, 0.5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert score.of_residuals(v, e, g, 1.0).theta == 0

@@ -57,9 +57,7 @@ def test_workers_and_devices_do_not_change_effects(table, effects, options):
 
 def test_each_shard_is_told_its_device(table, monkeypatch):
     told = []
-    monkeypatch.setattr(
-        engine, "Parallel", lambda *_, **__: lambda work: [f(**k) for f, _, k in work]
-    )
+    monkeypatch.setattr(engine, "parallel", lambda work, *_, **__: [f(**k) for f, _, k in work])
     solve = engine.solve_shard
     monkeypatch.setattr(
         engine, "solve_shard", lambda **task: told.append(task["device"]) or solve(**task)

@@ -10,7 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ddml_fs import CausalFeatureSelector, EffectClassifier
-from ddml_fs.classifier import effects_path, fit_effects, invariance_of, parts_of, ridge_path
+from ddml_fs.classifier import fit_effects, parts_of
+from ddml_fs.effects_path import effects_path, invariance_of, ridge_path
 from ddml_fs.encoding import read_target
 from ddml_fs.progress import Progress
 

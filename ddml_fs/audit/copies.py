@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from ddml_fs.features import texts_of
+
 NEAR = 0.99  # correlation, where both are filled in
 FEWEST = 20  # rows in which both must be filled in
 
@@ -67,7 +69,7 @@ def copies_in(frame):
                 found[name] = numeric[first[0]]
     seen: dict = {}
     for name in frame.columns.difference(numeric, sort=False):
-        codes = pd.factorize(frame[name])[0]
+        codes = pd.factorize(texts_of(frame[name]))[0]
         key = codes.tobytes()
         if key in seen and codes.max(initial=0) > 0:
             found[name] = seen[key]

@@ -1,6 +1,6 @@
 """``python -m ddml_fs.cli``."""
 
-from ddml_fs.cli import app
+from ddml_fs.__main__ import main
 
 if __name__ == "__main__":
-    app(prog_name="ddml-fs")
+    main()

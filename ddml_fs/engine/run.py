@@ -4,7 +4,7 @@ import logging
 
 import numpy as np
 import torch
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import delayed, effective_n_jobs
 
 from ddml_fs.engine.checkpoint import Checkpoint, fingerprint
 from ddml_fs.engine.devices import limit_threads
@@ -14,6 +14,7 @@ from ddml_fs.engine.resources import Resources
 from ddml_fs.engine.ridge import ridge_base
 from ddml_fs.engine.solve import solve
 from ddml_fs.engine.stack import Stack
+from ddml_fs.workers import parallel
 
 LOGGER = logging.getLogger(__name__)
 
@@ -48,11 +49,8 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
     store = Checkpoint(
         resources.checkpoint, lambda: fingerprint(plan, shards, settings, pair, arms)
     )
-    solved = {}
-    for s in range(len(shards)):
-        values = store.load(s)
-        if values is not None:
-            solved[s] = (values, None)
+    found = store.restore([shape_of(plan, shard, arms) for shard in shards])
+    solved = {s: (values, None) for s, values in found.items()}
     missing = [s for s in range(len(shards)) if s not in solved]
     workers = min(max(effective_n_jobs(resources.n_jobs), len(devices)), len(missing))
     LOGGER.info(
@@ -98,7 +96,7 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
             progress.reach(n_done())
     else:
         work = (delayed(solve_shard)(**task(s)) for s in missing)
-        for s, *result in Parallel(workers, return_as="generator_unordered")(work):
+        for s, *result in parallel(work, workers, return_as="generator_unordered"):
             solved[s] = result
             store.save(s, result[0])
             progress.reach(n_done())
@@ -113,6 +111,12 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
             if summaries is not None:
                 networks[int(i)] = summaries[k]
     return predictions.with_networks([networks[i] for i in sorted(networks)] or None)
+
+
+def shape_of(plan, members, arms):
+    """Shape of the predictions of a shard: functions, problems, and rows of the largest fold."""
+    n = max(len(plan.folds[k].hold) for k in plan.problem(members)[0])
+    return (4 if arms else 2, len(members), n)
 
 
 def solve_shard(

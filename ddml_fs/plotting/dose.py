@@ -11,7 +11,8 @@ from sklearn.utils.validation import _num_samples
 from ddml_fs.domains import UNSTABLE
 from ddml_fs.encoding import read_target
 from ddml_fs.engine.additive import ridge_index
-from ddml_fs.features import Encoding, bent_columns, read_features
+from ddml_fs.features import Encoding, read_features
+from ddml_fs.hinges import bent_columns
 from ddml_fs.plotting.base import Display
 from ddml_fs.plotting.reading import check_features, selector_of
 from ddml_fs.plotting.style import BLUE, GREY, VERMILLION, legend_above, new_axes, shorten, wrapped
@@ -152,7 +153,8 @@ def columns_of(features, encoding, feature, effects):
     at = int(numbers[0])
     values = features.X[:, np.flatnonzero(features.feature == number)[0]]
     z = features.Z[:, at].astype(float)
-    knots = [float(z[h > 0].min() - h[h > 0].min()) for h in hinges[:, bends == at].T]
+    step = features.step[at]
+    knots = [float(z[h > 0].min() - h[h > 0].min()) * step for h in hinges[:, bends == at].T]
 
     def basis(x):
         z = x - values.mean()

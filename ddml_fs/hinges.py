@@ -1,0 +1,27 @@
+"""Hinge functions of columns, for effects that are not linear."""
+
+import numpy as np
+
+KNOTS = (0.25, 0.5, 0.75)  # quantiles at which a nonlinear effect may change its slope
+
+
+def bent_columns(features):
+    """Hinge functions of all columns with more than two values, for nonlinear effects.
+
+    Returns
+    -------
+    hinges : array of shape (N, H)
+    column : int array of shape (H,)
+        The column of ``features.Z`` of each hinge function.
+    """
+    hinges, column = [], []
+    for j in np.flatnonzero(~features.binary):
+        x = features.Z[:, j]
+        low, high = x.min(), x.max()
+        for knot in np.unique(np.quantile(x, KNOTS)):
+            if low < knot < high:
+                hinges.append(np.maximum(x - knot, 0))
+                column.append(j)
+    if not hinges:
+        return np.empty((len(features.Z), 0), np.float32), np.empty(0, int)
+    return np.column_stack(hinges), np.array(column)
