@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ddml_fs.near import near_copies
+
 ROOMY = 0.25  # columns a row, hinges included, up to which numbers are given hinges
 KNOTS = (0.25, 0.5, 0.75)  # quantiles at which a nonlinear effect may change its slope
 RARE = 0.005  # levels with a smaller share of the rows are merged into "other"
 MISSING = 0.01  # a column with a larger share of missing numbers gets an indicator
-NEAR = 0.995  # columns with a larger absolute correlation are near copies
 DIGITS = 5  # number of digits by which standardised columns are compared
 MISSING_LEVEL = "missing"
 
@@ -311,20 +312,6 @@ def read_features(X, feature, n_features):
         scale=scale,
         near=near_copies(Z, own, sd[kept]),
     )
-
-
-def near_copies(Z, own, unit):
-    """For each feature the first one that nearly repeats it, or the feature itself, (F,)."""
-    n_features = own.max(initial=-1) + 1
-    near = np.arange(n_features)
-    alone = np.flatnonzero(np.bincount(own, minlength=n_features)[own] == 1)
-    if len(alone) < 2:
-        return near
-    standard = (Z[:, alone] - Z[:, alone].mean(0)) / unit[alone].astype(Z.dtype)
-    alike = np.abs(standard.T @ standard) > NEAR * len(Z)
-    for i, f in enumerate(own[alone]):
-        near[f] = near[own[alone[np.argmax(alike[i])]]]
-    return near
 
 
 def bent_columns(features):

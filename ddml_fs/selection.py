@@ -44,7 +44,7 @@ class FittedSelection(HTMLRepr, TableSelector):
     _order_ : int array
         Features that vary, best first.
     _maxima_ : array
-        Largest |t| in the draws of the bootstrap.
+        Largest |t| in the draws of the bootstrap; missing if the fit had no rows.
     """
 
     n_features_to_select: int | float | str
@@ -124,6 +124,8 @@ class FittedSelection(HTMLRepr, TableSelector):
         """
         check_is_fitted(self)
         check_number(level, "level", 1e-6, 1 - 1e-6)
+        if joint and not hasattr(self, "_maxima_"):
+            raise ValueError("joint=True needs the rows, but this fit only has sums over them.")
         reach = np.quantile(self._maxima_, level) if joint else stats.norm.ppf(0.5 + level / 2)
         half = reach * self._table_["stderr"]
         return pd.DataFrame(

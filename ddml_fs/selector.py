@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
 from ddml_fs import cautions, inference
+from ddml_fs.blocks import Blocks
 from ddml_fs.effects_table import chosen, domain_effects, effects_table, spread_to_copies
 from ddml_fs.encoding import number_of_folds, read_domains, read_target
 from ddml_fs.engine.devices import limit_threads, resolve_devices
@@ -21,7 +22,7 @@ from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.number import check_number_to_select, choose_features
 from ddml_fs.progress import progress_bar
 from ddml_fs.ranking import RANKINGS, Ranker
-from ddml_fs.selection import FittedSelection
+from ddml_fs.summed import FitFromSums
 from ddml_fs.sweep import (
     DOSES,
     SweepInput,
@@ -37,7 +38,7 @@ N_DRAWS = 1000  # of the multiplier bootstrap
 LOGGER = logging.getLogger(__name__)
 
 
-class CausalFeatureSelector(FittedSelection, BaseEstimator):
+class CausalFeatureSelector(FitFromSums, BaseEstimator):
     """Select features by their causal effects on the label, and by how stable these are.
 
     Each feature in turn is the treatment, and the other features are covariates. All these effects
@@ -202,15 +203,16 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_domain: Any = None) -> Self:
         """Estimate the effects of all features, and rank them.
 
         Parameters
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
             Numbers, or a DataFrame with categories, text, booleans, dates and missing values.
+            Or a table that is read in blocks, see :func:`~ddml_fs.blocks.read_blocks`.
         y : array of shape (n_samples,)
-            Labels or numbers.
+            Labels or numbers; for a table that is read in blocks, the name of a column.
         sample_domain : array of shape (n_samples,), optional
             The domain of each row; negative numbers mark targets, which are left out.
 
@@ -218,6 +220,8 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         -------
         self : CausalFeatureSelector
         """
+        if isinstance(X, Blocks) or isinstance(y, str):
+            return self._fit_blocks(X, y, sample_domain)
         self.fit_sweep(X, y, sample_domain)
         return self
 
@@ -320,9 +324,10 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         self.domain_effects_ = domain_effects(self._table_, result, shown, self.domains_)
         column = self._encoding_.feature
         self.ranking_, self.scores_ = ranking[column], self._table_["score"].to_numpy()[column]
-        influence = chosen(shown, [s.influence for s in result.evidence])
-        rng = check_random_state(self._seed_)
-        self._maxima_ = inference.bootstrap_maxima(influence, N_DRAWS, rng)
+        if result.evidence[0].influence.shape[1]:
+            influence = chosen(shown, [s.influence for s in result.evidence])
+            rng = check_random_state(self._seed_)
+            self._maxima_ = inference.bootstrap_maxima(influence, N_DRAWS, rng)
 
     def _choose(self, result, ranker, progress):
         """Choose the number of features."""

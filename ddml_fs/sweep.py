@@ -121,7 +121,9 @@ def bent_features(features, hinges, column, e, part):
     return bent
 
 
-def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose="auto"):
+def sweep(
+    given, nuisance, score, *, seed, n_folds, stable_only, resources, dose="auto", folds=None
+):
     """The evidence on every feature.
 
     Parameters
@@ -137,6 +139,8 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
     dose : {"auto", "linear", "spline"}
         Whether effects of numbers are lines or curves; "auto": curves if they lower the held-out
         loss.
+    folds : list of Fold, optional
+        By default they are drawn.
 
     Returns
     -------
@@ -170,6 +174,7 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
             domain=domain,
             n_folds=n_folds,
             strata=strata_of(target, domain, n_folds),
+            folds=folds,
         )
         fold = fold_of(plan)
         bent = np.zeros(features.n_features, bool)
@@ -191,18 +196,41 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
         return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent)
 
     stable, progress = None, resources.progress
-    for _ in range(SCREENS if stable_only and domain.max() > 0 else 0):
-        progress.enter("screening for unstable features")
-        screen = evidence(Ridge(), stable, bends=False, resources=Resources(progress=progress))
-        parts = [across_domains(*s.by_domain()) for s in screen.evidence]
-        stable = np.all([part.stable for part in parts], 0)
-        LOGGER.info("Screening: %d of %d features are stable", stable.sum(), len(stable))
-        if stable.sum() < 2:
-            stable = None  # without stable features, all are covariates
+    if stable_only and domain.max() > 0:
+
+        def screen(stable):
+            return evidence(Ridge(), stable, bends=False, resources=Resources(progress=progress))
+
+        stable = find_stable(lambda stable: screen(stable).evidence, progress)
     progress.enter("sweep")
     result = evidence(nuisance, stable, bends=True, resources=resources)
     LOGGER.info("%d features are tested as curves", result.bent.sum())
     return result
+
+
+def find_stable(evidence, progress):
+    """Features whose effects do not differ between domains, found by quick sweeps.
+
+    Parameters
+    ----------
+    evidence : callable
+        From the stable features (None: all) to a list of Evidence given them as covariates.
+    progress : Progress
+
+    Returns
+    -------
+    stable : bool array of shape (F,), or None
+        None without stable features: then all are covariates.
+    """
+    stable = None
+    for _ in range(SCREENS):
+        progress.enter("screening for unstable features")
+        parts = [across_domains(*s.by_domain()) for s in evidence(stable)]
+        stable = np.all([part.stable for part in parts], 0)
+        LOGGER.info("Screening: %d of %d features are stable", stable.sum(), len(stable))
+        if stable.sum() < 2:
+            stable = None
+    return stable
 
 
 def fold_of(plan):

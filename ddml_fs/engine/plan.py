@@ -136,6 +136,7 @@ def make_plan(
     n_repeats=1,
     strata=None,
     groups=None,
+    folds=None,
 ):
     """Plan the cross-fitting of every treatment with every outcome.
 
@@ -159,6 +160,8 @@ def make_plan(
     n_folds, n_repeats : int
     strata, groups : int arrays of shape (N,), optional
         As in :func:`make_folds`.
+    folds : list of Fold, optional
+        Given folds of one split; by default they are drawn.
 
     Returns
     -------
@@ -171,9 +174,9 @@ def make_plan(
     >>> plan.shape, plan.inputs(1).tolist()
     ((4, 1, 2), [True, False])
     """
-    folds, seeds = [], []
+    given, folds, seeds = folds, [], []
     for _ in range(n_repeats):
-        folds += make_folds(len(X), n_folds, rng, strata=strata, groups=groups)
+        folds += given or make_folds(len(X), n_folds, rng, strata=strata, groups=groups)
         seeds += [draw_seed(rng) for _ in range(n_folds)]
     if treatments is None:
         treatments, own = X, np.arange(X.shape[1])

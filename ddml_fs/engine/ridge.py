@@ -13,6 +13,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit, logit
 
+from ddml_fs.engine.product_rows import ProductRows
+
 NEWTON_STEPS, TOLERANCE = 25, 1e-8
 FLAT = 1e-12  # a column with a smaller standard deviation is constant
 
@@ -40,7 +42,7 @@ class Gram:
 
     Parameters
     ----------
-    A : array of shape (n, D)
+    A : array or ProductRows of shape (n, D)
     penalty : float
         λ.
     weights : array of shape (n,), optional
@@ -49,14 +51,19 @@ class Gram:
 
     def __init__(self, A, penalty, weights=None):
         (self.n, D), self.A, self.penalty = A.shape, A, penalty
-        self.S = A if weights is None else A * np.sqrt(weights)[:, None]
-        self.by_rows = self.n < D
-        small = (self.S @ self.S.T if self.by_rows else self.S.T @ self.S) / self.n
+        self.by_rows = isinstance(A, np.ndarray) and self.n < D
+        if isinstance(A, ProductRows):
+            small = A.gram(weights)
+        else:
+            self.S = A if weights is None else A * np.sqrt(weights)[:, None]
+            small = (self.S @ self.S.T if self.by_rows else self.S.T @ self.S) / self.n
         small[np.diag_indices_from(small)] += penalty
         self.factor = cho_factor(small, lower=True, overwrite_a=True, check_finite=False)
 
     def coefficients(self, targets):
         """G⁻¹Aᵀt/n: ridge coefficients of centred (and weighted) targets (n, …), (D, …)."""
+        if isinstance(self.A, ProductRows):
+            return self._solve(self.A.cross(targets) / self.n)
         return self._solve(self.A.T @ targets / self.n)
 
     def left_out(self, A, block):
@@ -138,8 +145,12 @@ class Fit:
 
     def linear_outcome(self, Y):
         """E[Y | covariates without column j] of the new rows, (n_new, D)."""
-        beta = self.gram.coefficients(Y - Y.mean())
-        return Y.mean() + self._without(beta, self.residual[:, self.covariates])
+        return Y.mean() + self.linear_part(Y - Y.mean())
+
+    def linear_part(self, centred):
+        """The same for a centred outcome."""
+        beta = self.gram.coefficients(centred).ravel()
+        return self._without(beta, self.residual[:, self.covariates])
 
     def logistic_outcome(self, Y):
         """Log-odds of Y = 1 given the covariates without column j of the new rows, (n_new, D)."""
