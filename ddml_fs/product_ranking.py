@@ -53,11 +53,19 @@ class ProductRanker(Ranker):
     result : ProductResult
     ranking : str or callable
     risk_aversion : float
+    screened : Screened, optional
+        If only some features were swept.
     """
 
-    def __init__(self, result, ranking, risk_aversion):
+    def __init__(self, result, ranking, risk_aversion, screened=None):
         self.result, self.ranking, self.risk_aversion = result, ranking, risk_aversion
+        self.screened = screened
         self.orders = {}
         if ranking == "gain":
             label = result.target.classes is not None
             self.products = products_from_cells(result.cells, label=label)
+
+    def _order(self, left_out, progress):
+        """Compute an order."""
+        order, scores = super()._order(left_out, progress)
+        return self.screened.order(order, scores) if self.screened else (order, scores)

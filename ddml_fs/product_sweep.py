@@ -11,9 +11,9 @@ import numpy as np
 
 from ddml_fs.domains import COLLINEAR, Evidence
 from ddml_fs.encoding import Target
+from ddml_fs.engine.affine_fits import forms_of
 from ddml_fs.engine.plan import penalty_for
-from ddml_fs.engine.product_rows import FLAT, ProductRows, affine, basis
-from ddml_fs.engine.ridge import Fit, Rows
+from ddml_fs.engine.product_rows import FLAT, ProductRows
 from ddml_fs.features import Features
 from ddml_fs.near import near_of
 from ddml_fs.scores import DELTA
@@ -105,47 +105,39 @@ def features_from_products(n, mean, S):
     )
 
 
-def forms_of_fold(cells, k, covariates, penalty, block):
-    """Residuals of all columns and of all outcomes in fold k, as affine functions of a row.
+def forms_of_fold(cells, k, covariates, shrinkage, block):
+    """Nuisances of fold k, fitted on the cells of the other folds.
 
     Parameters
     ----------
     cells : CellTable
     k : int
-    covariates, block
-        As in :class:`~ddml_fs.engine.ridge.Fit`.
-    penalty : callable
-        λ from the numbers of columns and rows.
+    covariates : bool array of shape (P,)
+    shrinkage : float
+    block : int array of shape (P,)
 
     Returns
     -------
-    intercepts, slopes : lists of arrays of shapes (P,) and (P, P)
-        Of the columns' residuals v and of the outcomes' predictions g without each of them.
+    forms : list of pairs
+        See :func:`~ddml_fs.engine.affine_fits.forms_of`.
     """
     P = cells.n_columns
     train = cells.pooled(cells.fold != k)
     sd = np.sqrt(np.diag(train.S)[:P] / train.n)
     sd[sd <= FLAT] = 0.0
-    inverse = np.divide(1.0, sd, out=np.zeros(P), where=sd > 0)
-    scale = np.r_[inverse, np.ones(cells.n_outcomes)]
+    size = np.r_[sd, np.ones(cells.n_outcomes)]
+    scale = np.divide(1.0, size, out=np.zeros(len(size)), where=size > 0)
     rows = ProductRows(train.n, train.S / train.n * scale[:, None] * scale)
-    fit = Fit(
-        Rows(rows[:, :P], basis(P), sd), covariates, penalty(covariates.sum(), train.n), block
-    )
-    intercept, slope = affine(fit.residual * sd, train.mean[:P], inverse)
-    # A column that is constant in training is predicted by its mean.
-    flat = np.flatnonzero(sd == 0)
-    slope[flat, flat] = 1.0
-    intercept[flat] = -train.mean[flat]
-    forms = [(intercept, slope)]
-    for c in range(cells.n_outcomes):
-        g = fit.linear_part(rows[:, P + c : P + c + 1])
-        start, slope = affine(g, train.mean[:P], inverse)
-        forms.append((train.mean[P + c] + start, slope))
-    return [a for a, _ in forms], [A for _, A in forms]
+    penalty = penalty_for(shrinkage, covariates.sum(), train.n)
+
+    def outcome(c):
+        return lambda fit: train.mean[c] + fit.linear_part(rows[:, c : c + 1])
+
+    outcomes = [outcome(c) for c in range(P, P + cells.n_outcomes)]
+    return forms_of(rows[:, :P], train.mean[:P], sd, covariates, penalty, block, outcomes)
 
 
-def evidence_from_products(cells, covariates, penalty, block):
+def evidence_from_products(cells, covariates, shrinkage, block):
     """Evidence on every column, as :func:`~ddml_fs.domains.collect` makes it from rows.
 
     Parameters
@@ -153,7 +145,7 @@ def evidence_from_products(cells, covariates, penalty, block):
     cells : CellTable
         Columns in units of their standard deviations.
     covariates : bool array of shape (P,)
-    penalty : callable
+    shrinkage : float
     block : int array of shape (P,)
 
     Returns
@@ -166,19 +158,19 @@ def evidence_from_products(cells, covariates, penalty, block):
     e_mean, ve = np.empty((C, m, P)), np.empty((C, m, P))
     ee = np.zeros((C, P))  # around the means of the cells
     for k in np.unique(cells.fold):
-        (a, *a_g), (A, *A_g) = forms_of_fold(cells, k, covariates, penalty, block)
+        (a, A), *g = forms_of_fold(cells, k, covariates, shrinkage, block)
         members = np.flatnonzero(cells.fold == k)
         for i in members:
             x, y, S = cells.mean[i, :P], cells.mean[i, P:], cells.S[i]
             SA = S[:P, :P] @ A
             v_mean[i], vv[i] = a + x @ A, (A * SA).sum(0)
             for c in range(C):
-                e_mean[c, i] = y[c] - a_g[c] - x @ A_g[c]
-                ve[c, i] = S[P + c, :P] @ A - (A_g[c] * SA).sum(0)
+                e_mean[c, i] = y[c] - g[c][0] - x @ g[c][1]
+                ve[c, i] = S[P + c, :P] @ A - (g[c][1] * SA).sum(0)
         S = cells.S[members].sum(0)
         for c in range(C):
-            e = S[P + c, P + c] - 2 * S[P + c, :P] @ A_g[c]
-            ee[c] += e + (A_g[c] * (S[:P, :P] @ A_g[c])).sum(0)
+            A = g[c][1]
+            ee[c] += S[P + c, P + c] - 2 * S[P + c, :P] @ A + (A * (S[:P, :P] @ A)).sum(0)
     n, N = cells.n[:, None], cells.n_rows
     if len(cells.domains) > 1:  # every domain has its own intercept
         own = (cells.domain[:, None] == cells.domain).astype(float) * cells.n
@@ -223,9 +215,7 @@ def product_sweep(cells, *, shrinkage, screen_shrinkage, stable_only, progress):
     def evidence(stable, shrinkage=shrinkage):
         first = features.near == np.arange(features.n_features)
         covariates = first if stable is None else first & stable
-        return evidence_from_products(
-            own, covariates, lambda D, n: penalty_for(shrinkage, D, n), features.near
-        )
+        return evidence_from_products(own, covariates, shrinkage, features.near)
 
     stable = None
     if stable_only and len(cells.domains) > 1:

@@ -125,7 +125,7 @@ class FittedSelection(HTMLRepr, TableSelector):
         check_is_fitted(self)
         check_number(level, "level", 1e-6, 1 - 1e-6)
         if joint and not hasattr(self, "_maxima_"):
-            raise ValueError("joint=True needs the rows, but this fit only has sums over them.")
+            raise ValueError("joint=True needs all rows in a dense table; this fit made none.")
         reach = np.quantile(self._maxima_, level) if joint else stats.norm.ppf(0.5 + level / 2)
         half = reach * self._table_["stderr"]
         return pd.DataFrame(

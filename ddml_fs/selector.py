@@ -22,15 +22,8 @@ from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.number import check_number_to_select, choose_features
 from ddml_fs.progress import progress_bar
 from ddml_fs.ranking import RANKINGS, Ranker
-from ddml_fs.summed import FitFromSums
-from ddml_fs.sweep import (
-    DOSES,
-    SweepInput,
-    nuisance_for,
-    score_for,
-    seed_for,
-    sweep,
-)
+from ddml_fs.sparse_fit import FitSparse
+from ddml_fs.sweep import DOSES, SweepInput, nuisance_for, score_for, seed_for, sweep
 from ddml_fs.tables import column_names, read_table
 from ddml_fs.validation import check_integer, check_number, check_option, forget_fit
 
@@ -38,7 +31,7 @@ N_DRAWS = 1000  # of the multiplier bootstrap
 LOGGER = logging.getLogger(__name__)
 
 
-class CausalFeatureSelector(FitFromSums, BaseEstimator):
+class CausalFeatureSelector(FitSparse, BaseEstimator):
     """Select features by their causal effects on the label, and by how stable these are.
 
     Each feature in turn is the treatment, and the other features are covariates. All these effects
@@ -88,7 +81,8 @@ class CausalFeatureSelector(FitFromSums, BaseEstimator):
     task : {"auto", "classification", "regression"}, default="auto"
         What y is. "auto": labels are strings, booleans, or integers with at most 20 values.
     memory_budget : float, default=1.0
-        Gigabytes that one shard of the sweep may use.
+        Gigabytes that one shard of the sweep, or a block of rows, may use. With ridge nuisances,
+        sparse X that would be larger stays sparse.
     checkpoint : str or path, optional
         Folder in which finished shards are stored. After an interruption, ``fit`` computes only the
         missing shards. The same sweep is never computed twice.
@@ -101,6 +95,9 @@ class CausalFeatureSelector(FitFromSums, BaseEstimator):
         Seed of splits, weights, batches and of the bootstrap.
     verbose : bool, default=False
         Whether to show progress. Details are logged under the name "ddml_fs".
+    screen : int, optional
+        Number of features that are swept. Sparse X with ridge nuisances: those with the largest
+        marginal scores. The others follow in the order of the screen, untested (p-value 1).
 
     Attributes
     ----------
@@ -146,7 +143,8 @@ class CausalFeatureSelector(FitFromSums, BaseEstimator):
     for the degrees of freedom of the nuisances.
 
     Rows with a negative ``sample_domain`` are targets, as in skada, and are never used. Sparse
-    input is converted to a dense matrix in single precision.
+    input is made dense unless it stays sparse (see ``memory_budget``). Rows in blocks and sparse
+    input have effects of lines only, and neither joint intervals nor "auto".
 
     Examples
     --------
@@ -183,6 +181,7 @@ class CausalFeatureSelector(FitFromSums, BaseEstimator):
         device: Any = "auto",
         random_state: Any = None,
         verbose: bool = False,
+        screen: int | None = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.nuisance = nuisance
@@ -202,6 +201,7 @@ class CausalFeatureSelector(FitFromSums, BaseEstimator):
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+        self.screen = screen
 
     def fit(self, X: Any, y: Any = None, sample_domain: Any = None) -> Self:
         """Estimate the effects of all features, and rank them.
@@ -222,6 +222,8 @@ class CausalFeatureSelector(FitFromSums, BaseEstimator):
         """
         if isinstance(X, Blocks) or isinstance(y, str):
             return self._fit_blocks(X, y, sample_domain)
+        if self._stays_sparse(X):
+            return self._fit_sparse(X, y, sample_domain)
         self.fit_sweep(X, y, sample_domain)
         return self
 
@@ -270,6 +272,8 @@ class CausalFeatureSelector(FitFromSums, BaseEstimator):
         if not callable(self.ranking):
             check_option(self.ranking, "ranking", RANKINGS)
         check_integer(self.n_folds, "n_folds", 2)
+        if self.screen is not None:
+            check_integer(self.screen, "screen", 1)
         check_option(self.covariates, "covariates", ("stable", "all"))
         check_option(self.dose, "dose", DOSES)
         check_option(self.scale, "scale", ("auto", "log_odds", "mean"))

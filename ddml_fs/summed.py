@@ -141,20 +141,27 @@ class FitFromSums(FittedSelection):
         nuisance = Ridge() if auto else resolve_nuisance(self.nuisance)
         if not isinstance(nuisance, Ridge):
             raise ValueError(
-                f"nuisance must be 'ridge' for sums over rows or sparse X, got {self.nuisance!r}."
+                f"nuisance must be 'ridge' for rows in blocks, sites or sparse X, got "
+                f"{self.nuisance!r}."
             )
         nuisance.check(PartiallyLinear())
         nuisance.check_resources(self.device, self.checkpoint)
         if self.n_features_to_select == "auto":
             raise ValueError(
-                "n_features_to_select='auto' fits models on rows, which sums do not have; choose a "
-                "number, a share or 'fdr'."
+                "n_features_to_select='auto' needs all rows in a dense table, which this fit does "
+                "not make; choose a number, a share or 'fdr'."
             )
         if self.dose == "spline":
-            raise ValueError("dose='spline' needs the rows, which sums do not have; use 'linear'.")
+            raise ValueError(
+                "dose='spline' needs all rows in a dense table, which this fit does not make; use "
+                "'linear'."
+            )
         for name in ("groups", "downstream"):
             if getattr(self, name) is not None:
-                raise ValueError(f"{name} needs the rows, which sums do not have; leave it out.")
+                raise ValueError(
+                    f"{name} needs all rows in a dense table, which this fit does not make; leave "
+                    "it out."
+                )
         return nuisance
 
 
@@ -167,8 +174,8 @@ def check_scale(scale, is_label):
     """Raise unless effects are on the mean, for which sums are enough."""
     if is_label and scale != "mean":
         raise ValueError(
-            f"scale must be 'mean' for labels in sums over rows, got {scale!r}: log-odds need the "
-            "rows."
+            f"scale must be 'mean' for labels of rows in blocks or of sites, got {scale!r}: sums "
+            "over rows have no log-odds."
         )
     if scale == "log_odds":
         raise ValueError("scale='log_odds' needs labels in y, got numbers.")

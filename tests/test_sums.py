@@ -148,15 +148,15 @@ def test_folds_are_balanced_within_domains_and_classes():
 def test_what_needs_rows_says_so():
     X, y, domain = table("binary")
     blocks = read_blocks(X, y, domain)
-    with pytest.raises(ValueError, match="joint=True needs the rows"):
+    with pytest.raises(ValueError, match="joint=True needs all rows"):
         selector().fit(blocks).conf_int(joint=True)
     for options, words in (
         ({"n_features": "auto"}, "choose a number, a share or 'fdr'"),
         ({"nuisance": "additive"}, "must be 'ridge'"),
         ({"scale": "auto"}, "scale must be 'mean'"),
-        ({"dose": "spline"}, "dose='spline' needs the rows"),
-        ({"groups": np.arange(21)}, "groups needs the rows"),
-        ({"downstream": object()}, "downstream needs the rows"),
+        ({"dose": "spline"}, "dose='spline' needs all rows"),
+        ({"groups": np.arange(21)}, "groups needs all rows"),
+        ({"downstream": object()}, "downstream needs all rows"),
         ({"checkpoint": "here"}, "checkpoint is for networks"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -50,20 +50,59 @@ class ProductRows:
         return self.n * self.G[np.ix_(self.columns, targets.columns)]
 
 
-def basis(D):
-    """New rows (D + 1, D) on which an affine function is evaluated: zeros, and unit vectors."""
-    return np.vstack([np.zeros(D), np.eye(D)])
-
-
-def affine(values, mean, inverse):
-    """Intercepts (F,) and slopes (D, F) for rows as they are, from values (D + 1, F) on a basis.
+class SparseRows(ProductRows):
+    """Standardised rows of a sparse matrix, (X − mean)·inverse − shift, which stays sparse.
 
     Parameters
     ----------
-    values : array of shape (D + 1, F)
-        Values of F affine functions of standardised rows on :func:`basis`.
+    X : sparse matrix of shape (n, D), in compressed rows
+    G : array
+        As in :class:`ProductRows`.
     mean, inverse : arrays of shape (D,)
-        Standardised rows are (x − mean)·inverse.
+    columns : int array, optional
+    shift : array or float
     """
-    slopes = (values[1:] - values[0]) * inverse[:, None]
-    return values[0] - mean @ slopes, slopes
+
+    __array_ufunc__ = None  # so that ``weights @ rows`` is left to this class
+
+    def __init__(self, X, G, mean, inverse, columns=None, shift=0.0):
+        super().__init__(X.shape[0], G, columns)
+        self.X, self.mean, self.inverse, self.shift = X, mean, inverse, shift
+
+    @property
+    def offset(self):
+        """What is subtracted from the columns after scaling, (D,)."""
+        return self.mean * self.inverse + self.shift
+
+    def part(self, columns):
+        """The rows with other columns."""
+        at = np.searchsorted(self.columns, columns)
+        return SparseRows(self.X[:, at], self.G, self.mean[at], self.inverse[at], columns)
+
+    def __sub__(self, shift):
+        """The rows minus a row (D,)."""
+        return SparseRows(self.X, self.G, self.mean, self.inverse, self.columns, self.shift + shift)
+
+    def __matmul__(self, beta):
+        """The rows times coefficients (D,), an array (n,)."""
+        return self.X @ (self.inverse * beta) - self.offset @ beta
+
+    def __rmatmul__(self, weights):
+        """Weighted sums of the rows, (D,)."""
+        return (self.X.T @ weights) * self.inverse - weights.sum() * self.offset
+
+    def gram(self, weights=None):
+        """AᵀWA/n, a new array (D, D)."""
+        if weights is None:
+            return super().gram()
+        sums = (self.X.T @ weights) * self.inverse
+        squares = (self.X.T @ self.X.multiply(weights[:, None]).tocsr()).toarray()
+        squares *= self.inverse[:, None] * self.inverse
+        across = np.outer(sums - 0.5 * weights.sum() * self.offset, self.offset)
+        return (squares - across - across.T) / self.n
+
+    def cross(self, targets):
+        """Aᵀt for an array t (n,), or for columns of the same rows, (D, …)."""
+        if isinstance(targets, ProductRows):
+            return super().cross(targets)
+        return targets @ self
