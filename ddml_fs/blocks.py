@@ -13,7 +13,8 @@ import pandas as pd
 from ddml_fs.prepare import find_column
 from ddml_fs.validation import check_integer
 
-COPIES = 8  # of a block in memory at once, with those of the reader
+COPIES = 16  # of a block in memory at once, with what readers hold
+PAGE = 65536  # bytes that are read of a file at once
 FEWEST_ROWS = 256  # of a block, however small the memory budget
 
 
@@ -187,14 +188,15 @@ def open_source(source):
     if isinstance(source, str | PathLike):
         return open_parquet(source)
     if kind == "pyarrow" and hasattr(source, "iter_batches"):  # a ParquetFile
-        return source.schema_arrow.names, lambda columns, rows: (
-            batch.to_pandas() for batch in source.iter_batches(rows, columns=columns)
+        return names_in(source.schema_arrow), lambda columns, rows: parquet_frames(
+            source, columns, rows
         )
     if kind == "pyarrow" and hasattr(source, "to_batches"):  # a Table or a Dataset
         if hasattr(source, "scanner"):
-            return source.schema.names, lambda columns, rows: scan(source, columns, rows)
-        return source.column_names, lambda columns, rows: (
-            batch.to_pandas() for batch in source.select(columns).to_batches(max_chunksize=rows)
+            return names_in(source.schema), lambda columns, rows: scan(source, columns, rows)
+        return names_in(source.schema), lambda columns, rows: (
+            batch.to_pandas(ignore_metadata=True)
+            for batch in source.select(columns).to_batches(max_chunksize=rows)
         )
     if kind.startswith("dask") and hasattr(source, "partitions"):
         return list(source.columns), lambda columns, rows: dask_frames(source, columns, rows)
@@ -202,6 +204,11 @@ def open_source(source):
         "X must be a path to Parquet, a pyarrow Dataset, ParquetFile or Table, a DataFrame of dask "
         f"or pandas, or an array, to be read in blocks, got {type(source).__name__}."
     )
+
+
+def names_in(schema):
+    """Names of the columns of an Arrow schema, without the index that pandas writes."""
+    return [name for name in schema.names if not name.startswith("__index_level_")]
 
 
 def open_parquet(path):
@@ -215,27 +222,33 @@ def open_parquet(path):
         raise FileNotFoundError(f"there is no file {path}")
     try:
         source = ds.dataset(path, format="parquet", partitioning="hive" if path.is_dir() else None)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path.name} is not Parquet: {str(error).splitlines()[0]}") from None
-    return source.schema.names, lambda columns, rows: scan(source, columns, rows)
+    return names_in(source.schema), lambda columns, rows: scan(source, columns, rows)
 
 
 def scan(dataset, columns, rows):
     """DataFrames of a pyarrow Dataset, with as little read ahead as possible."""
     import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
 
-    # Streams of pages, so that a large row group is never in memory as a whole.
-    lean = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-    parquet = isinstance(getattr(dataset, "format", None), ds.ParquetFileFormat)
-    for batch in dataset.to_batches(
-        columns=columns,
-        batch_size=rows,
-        batch_readahead=0,
-        fragment_readahead=0,
-        use_threads=False,
-        fragment_scan_options=lean if parquet else None,
-    ):
-        yield batch.to_pandas()
+    if not isinstance(getattr(dataset, "format", None), ds.ParquetFileFormat):
+        for batch in dataset.to_batches(columns=columns, batch_size=rows, use_threads=False):
+            yield batch.to_pandas(ignore_metadata=True)
+        return
+    for fragment in dataset.get_fragments():
+        folder = ds.get_partition_keys(fragment.partition_expression)
+        with fragment.open() as file:
+            # Streams of pages, so that a large row group is never in memory as a whole.
+            stream = pq.ParquetFile(file, pre_buffer=False, buffer_size=PAGE)
+            for frame in parquet_frames(stream, [c for c in columns if c not in folder], rows):
+                yield frame.assign(**folder)
+
+
+def parquet_frames(file, columns, rows):
+    """DataFrames of a pyarrow ParquetFile."""
+    for batch in file.iter_batches(rows, columns=columns, use_threads=False):
+        yield batch.to_pandas(ignore_metadata=True)
 
 
 def dask_frames(source, columns, rows):
