@@ -15,6 +15,7 @@ from ddml_fs.validation import check_integer
 
 COPIES = 16  # of a block in memory at once, with what readers hold
 PAGE = 65536  # bytes that are read of a file at once
+PARTS = 8  # in which a block is read
 FEWEST_ROWS = 256  # of a block, however small the memory budget
 
 
@@ -137,10 +138,25 @@ def read_blocks(
         raise ValueError("columns must name features other than label and domain, got none.")
 
     def blocks(rows):
-        for frame in frames([*features, *given], rows):
-            yield numbers_of(frame, features), frame[label], frame[domain] if domain else None
+        # Readers hold small parts of a block, so that they need little memory beside it.
+        X, held, n = np.empty((rows, len(features))), [], 0
+        for frame in frames([*features, *given], max(rows // PARTS, min(rows, FEWEST_ROWS))):
+            if n + len(frame) > rows:
+                yield X[:n], *gathered(held, label, domain)
+                X, held, n = np.empty((rows, len(features))), [], 0
+            fill_numbers(X[n : n + len(frame)], frame, features)
+            held.append(frame[given].copy())
+            n += len(frame)
+        if n:
+            yield X[:n], *gathered(held, label, domain)
 
     return Blocks(features, True, rows_per_block, blocks)
+
+
+def gathered(frames, label, domain):
+    """Labels and domains of several DataFrames."""
+    frame = pd.concat(frames, ignore_index=True)
+    return frame[label], frame[domain] if domain else None
 
 
 def array_blocks(X, y, domain, columns, rows_per_block):
@@ -167,6 +183,12 @@ def array_blocks(X, y, domain, columns, rows_per_block):
 def numbers_of(frame, features):
     """Columns of a DataFrame as numbers, (n, P)."""
     X = np.empty((len(frame), len(features)))
+    fill_numbers(X, frame, features)
+    return X
+
+
+def fill_numbers(X, frame, features):
+    """Write columns of a DataFrame into an array (n, P)."""
     for j, name in enumerate(features):
         column = frame[name]
         if not pd.api.types.is_numeric_dtype(column):  # which truth values are
@@ -175,7 +197,6 @@ def numbers_of(frame, features):
                 f"{column.dtype}; name other columns, or encode it first."
             )
         X[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return X
 
 
 def open_source(source):

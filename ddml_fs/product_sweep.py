@@ -178,7 +178,8 @@ def evidence_from_products(cells, covariates, shrinkage, block):
         v_mean, e_mean = v_mean - own @ v_mean, e_mean - own @ e_mean
     vv += n * v_mean**2
     ve += n * v_mean * e_mean
-    dispersion = (ee + (n * e_mean**2).sum(1)) / N + DELTA
+    # Noisy sums of sites could have a negative one.
+    dispersion = np.maximum((ee + (n * e_mean**2).sum(1)) / N, 0.0) + DELTA
     M = vv.sum(0)
     known = M / N - (cells.n @ v_mean / N) ** 2 > COLLINEAR
     found = []

@@ -19,6 +19,7 @@ from ddml_fs.product_sweep import product_sweep
 from ddml_fs.progress import progress_bar
 from ddml_fs.scores import PartiallyLinear
 from ddml_fs.selection import FittedSelection
+from ddml_fs.sites import merge_sites
 from ddml_fs.sweep import seed_for
 from ddml_fs.tables import FEWEST_ROWS
 from ddml_fs.validation import forget_fit
@@ -52,6 +53,50 @@ class FitFromSums(FittedSelection):
     def _rank(self, result, ranker, progress):
         """Make the table of effects, and order the features."""
         raise NotImplementedError
+
+    @classmethod
+    def from_sites(cls, files: Any, n_features_to_select: int | float | str, **params: Any) -> Self:
+        """A selector that is fitted on files of :func:`~ddml_fs.sites.collect_site`.
+
+        It is the selector that ``fit`` would give on the rows of all sites, each a domain, read in
+        blocks.
+
+        Parameters
+        ----------
+        files : sequence of paths
+            One per site.
+        n_features_to_select : int, float or "fdr"
+        **params
+            Other parameters of the selector. ``nuisance`` is "ridge" and ``scale`` is "mean"; the
+            number of folds is that of the files.
+
+        Returns
+        -------
+        selector : CausalFeatureSelector
+        """
+        products, n_folds = merge_sites(files)
+        if params.setdefault("n_folds", n_folds) != n_folds:
+            raise ValueError(f"n_folds must be that of the files, {n_folds}; leave it out.")
+        given = {"nuisance": "ridge", "scale": "mean"} | params
+        selector = cls(n_features_to_select, **given)
+        selector.fit_products(products)
+        return selector
+
+    def fit_products(self, products: Any) -> Self:
+        """Fit on sums over rows.
+
+        Parameters
+        ----------
+        products : CellProducts
+
+        Returns
+        -------
+        self
+        """
+        forget_fit(self)
+        self._check_options()
+        self._seed_ = seed_for(self.random_state, None, None)
+        return self._fit_products(products)
 
     def _fit_blocks(self, source: Any, label: Any, domain: Any) -> Self:
         """Fit on a table that is read in blocks."""
