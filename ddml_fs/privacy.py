@@ -32,12 +32,13 @@ class GaussianNoise:
 
     Notes
     -----
-    Columns are scaled to [−1, 1]. A row z, with 1 in the place of its class or, for a numeric y,
-    with y and the constant 1, adds the products z_i·z_j (i ≤ j) to the sums. As ‖z‖² ≤ q, with
-    q = P + 1 for labels and P + 2 for numbers, the norm of these products is at most
-    √((q² + q)/2), which is the sensitivity. The standard deviation of the noise follows from it by
-    the analytic Gaussian mechanism (Balle & Wang, 2018). Each row is in one cell only, so one
-    budget serves all cells. Folds are drawn row by row, so that no row moves another one.
+    The P columns are scaled to [−a, a] with a = P^(−1/4), which balances the noise of the products
+    of columns and of those with y, and y to [−1, 1]. A row z, with 1 in the place of its class or,
+    for a numeric y, with y and the constant 1, adds the products z_i·z_j (i ≤ j) to the sums. Their
+    norm is √((‖z‖⁴ + Σz_i⁴)/2), which is largest at the bounds: this is the sensitivity. The
+    standard deviation of the noise follows from it by the analytic Gaussian mechanism (Balle &
+    Wang, 2018). Each row is in one cell only, so one budget serves all cells. Folds are drawn row
+    by row, so that no row moves another one.
 
     Examples
     --------
@@ -62,6 +63,12 @@ class GaussianNoise:
             return norm.cdf(a - b) - np.exp(self.epsilon + norm.logcdf(-a - b)) - self.delta
 
         return float(np.exp(brentq(excess, np.log(1e-4), np.log(1e6))))
+
+    @staticmethod
+    def sensitivity(P, label):
+        """Largest norm of what one row with P columns adds to the sums."""
+        squares = np.r_[np.full(P, P**-0.5), np.ones(1 if label else 2)]
+        return float(np.sqrt((squares.sum() ** 2 + (squares**2).sum()) / 2))
 
     def check(self, P, label):
         """Bounds of P columns and, for a number, of y, as arrays; raises if they are wrong."""
@@ -91,12 +98,14 @@ class GaussianNoise:
             All labels, which are public.
         rng : Generator
         """
-        low, high = self.check(X.shape[1] - (y is None), y is not None)
-        half, middle, Q = (high - low) / 2, (high + low) / 2, X.shape[1]
-        beside = np.ones((len(X), 1)) if y is None else (y[:, None] == np.array(classes))
+        label, Q = y is not None, X.shape[1]
+        P = Q if label else Q - 1
+        low, high = self.check(P, label)
+        half, middle = (high - low) / 2, (high + low) / 2
+        half[:P] *= P**0.25
+        beside = (y[:, None] == np.array(classes)) if label else np.ones((len(X), 1))
         Z = np.hstack([(np.clip(X, low, high) - middle) / half, beside])
-        q = Q + 1
-        sd = self.multiplier * np.sqrt((q**2 + q) / 2)
+        sd = self.multiplier * self.sensitivity(P, label)
         noise = np.triu(rng.normal(0.0, sd, (Z.shape[1], Z.shape[1])))
         M = Z.T @ Z + noise + np.triu(noise, 1).T
         counts = np.maximum(np.diag(M)[Q:], 1.0)
@@ -106,7 +115,7 @@ class GaussianNoise:
         values, vectors = np.linalg.eigh(M[:Q, :Q] - n * np.outer(mean, mean))
         S = (vectors * np.maximum(values, 0.0)) @ vectors.T
         cell = Cell(mean * half + middle, S * np.outer(half, half), n)
-        if y is not None:
-            own = np.clip(M[:Q, Q:] / counts, -1, 1).T * half + middle
+        if label:
+            own = np.clip((M[:Q, Q:] / counts).T * half + middle, low, high)
             cell.classes = {c: (m, mean) for c, m, mean in zip(classes, counts, own, strict=True)}
         return cell

@@ -90,8 +90,9 @@ def collect_site(
         if random_state is not None:
             raise ValueError("random_state is the seed of noise; leave it out without noise.")
         fold = RowCounter(n_folds, seed).folds(np.full(len(X), site), y if label else None)
-        check_rare(X, fold, names, fewest)
         products.add(X, y, np.full(len(X), site), fold)
+        check_sizes(products, n_folds, fewest)
+        check_rare(X, fold, names, fewest)
     else:
         noise.check(len(names), label)
         rng = np.random.default_rng(random_state)
@@ -102,7 +103,7 @@ def collect_site(
             classes = target.classes.tolist() if label else []
             cell = noise.cell(table[rows], y[rows] if label else None, classes, rng)
             products.put((site, k), cell)
-    check_sizes(products, n_folds, fewest)
+        check_sizes(products, n_folds, fewest)
     return write_site(products, path, site=site, n_folds=n_folds, seed=seed, noise=noise)
 
 
@@ -273,7 +274,6 @@ def check_match(products, first, name):
         more = [c for c in products.names if c not in first.names]
         what = "another order of them"
         if missing or more:
-            parts = [f"{listed(missing)} missing"] * bool(missing)
-            parts += [f"{listed(more)} more"] * bool(more)
-            what = " and ".join(parts)
+            parts = {"missing": missing, "more": more}
+            what = " and ".join(f"{listed(names)} {how}" for how, names in parts.items() if names)
         raise ValueError(f"{name} must have the columns of the first file, got {what}.")
