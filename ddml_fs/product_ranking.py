@@ -64,8 +64,3 @@ class ProductRanker(Ranker):
         if ranking == "gain":
             label = result.target.classes is not None
             self.products = products_from_cells(result.cells, label=label)
-
-    def _order(self, left_out, progress):
-        """Compute an order."""
-        order, scores = super()._order(left_out, progress)
-        return self.screened.order(order, scores) if self.screened else (order, scores)

@@ -51,10 +51,13 @@ class Ranker:
     risk_aversion : float
     bends : bool
         Whether the gain of a feature includes its nonlinear columns.
+    screened : Screened, optional
+        If only some features were swept: the others come after them.
     """
 
-    def __init__(self, result, ranking, risk_aversion, bends=True):
+    def __init__(self, result, ranking, risk_aversion, bends=True, screened=None):
         self.result, self.ranking, self.risk_aversion = result, ranking, risk_aversion
+        self.screened = screened
         self.part = "domain" if splits_of_domains(result.target, result.domain) else "fold"
         self.labels = getattr(result, self.part)
         self.products: Any = self._products(bends) if ranking == "gain" else None
@@ -94,7 +97,10 @@ class Ranker:
             Told of every feature that is ranked by its gain.
         """
         if left_out not in self.orders:
-            self.orders[left_out] = self._order(left_out, progress)
+            order, scores = self._order(left_out, progress)
+            if self.screened is not None:
+                order, scores = self.screened.order(order, scores)
+            self.orders[left_out] = order, scores
         return self.orders[left_out]
 
     def _order(self, left_out, progress):

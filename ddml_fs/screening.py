@@ -5,6 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ddml_fs.features import Features
+from ddml_fs.nuisances import Additive, Ridge
+from ddml_fs.ranking import Ranker
+from ddml_fs.sweep import sweep
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +31,53 @@ class Screened:
         every[self.swept] = scores[self.swept]
         every[self.rest] = min(scores[self.swept].min(initial=0.0), 0.0)
         return np.r_[order[np.isin(order, self.swept)], self.rest], every
+
+
+def screened_sweep(given, nuisance, score, most, ranking, risk_aversion, **options):
+    """A sweep over the best features of a ridge sweep; all features may be covariates.
+
+    Parameters
+    ----------
+    given, nuisance, score, **options
+        As in :func:`~ddml_fs.sweep.sweep`.
+    most : int
+        Number of features that are swept.
+    ranking, risk_aversion
+        As in :class:`~ddml_fs.ranking.Ranker`; they order the features of the ridge sweep.
+
+    Returns
+    -------
+    result : SweepResult
+        The others have the evidence of the ridge sweep, which is no test (df = 0).
+    screened : Screened, or None
+        None if there are no others.
+    """
+    if isinstance(nuisance, Ridge | Additive):
+        raise ValueError(
+            f"screen is for nuisances that are fitted feature by feature, or for sparse X with "
+            f"ridge, got {nuisance!r}; leave it out."
+        )
+    if most >= given.features.n_features:
+        return sweep(given, nuisance, score, **options), None
+    quick = sweep(given, Ridge(), score, **options)
+    bends = options["dose"] != "linear"
+    order, _ = Ranker(quick, ranking, risk_aversion, bends).order()
+    screened = Screened(np.sort(order[:most]), order[most:])
+    result = sweep(given, nuisance, score, **options, swept=screened.swept)
+    pairs = zip(quick.evidence, result.evidence, strict=True)
+    return replace(result, evidence=[put(*pair, screened.swept) for pair in pairs]), screened
+
+
+def put(quick, found, swept):
+    """Evidence on all features, with that on the ones that were swept in its place."""
+    tables = {}
+    for name in ("U", "I", "influence"):
+        tables[name] = getattr(quick, name).copy()
+        tables[name][:, swept] = getattr(found, name)
+    for name in ("chi2", "df"):
+        tables[name] = np.zeros_like(getattr(quick, name))
+        tables[name][swept] = getattr(found, name)
+    return replace(quick, **tables)
 
 
 def part_of(evidence, features):

@@ -22,6 +22,7 @@ from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.number import check_number_to_select, choose_features
 from ddml_fs.progress import progress_bar
 from ddml_fs.ranking import RANKINGS, Ranker
+from ddml_fs.screening import screened_sweep
 from ddml_fs.sparse_fit import FitSparse
 from ddml_fs.sweep import DOSES, SweepInput, nuisance_for, score_for, seed_for, sweep
 from ddml_fs.tables import column_names, read_table
@@ -96,8 +97,8 @@ class CausalFeatureSelector(FitSparse, BaseEstimator):
     verbose : bool, default=False
         Whether to show progress. Details are logged under the name "ddml_fs".
     screen : int, optional
-        Number of features that are swept. Sparse X with ridge nuisances: those with the largest
-        marginal scores. The others follow in the order of the screen, untested (p-value 1).
+        Number of features that are swept: the best of a ridge sweep or, for sparse X with ridge
+        nuisances, of marginal scores. The others follow in that order, untested (p-value 1).
 
     Attributes
     ----------
@@ -256,9 +257,10 @@ class CausalFeatureSelector(FitSparse, BaseEstimator):
         # Threads of small computations wait for one another, above all on a busy machine.
         threads = limit_threads(effective_n_jobs(self.n_jobs))
         with threads, progress_bar(self.verbose, "sweep") as progress:
-            result = self._sweep(SweepInput(features, target, domain), progress)
+            result, screened = self._sweep(SweepInput(features, target, domain), progress)
             cautions.warn_of_collinear(result.evidence, features, encoding.names)
-            ranker = Ranker(result, self.ranking, self.risk_aversion, self.dose != "linear")
+            bends = self.dose != "linear"
+            ranker = Ranker(result, self.ranking, self.risk_aversion, bends, screened)
             progress.enter("ranking")
             progress.start(features.n_features, "features")
             self._rank(result, ranker, progress)
@@ -306,16 +308,12 @@ class CausalFeatureSelector(FitSparse, BaseEstimator):
             detail=False,
             progress=progress,
         )
-        return sweep(
-            given,
-            nuisance,
-            score,
-            seed=self._seed_,
-            n_folds=n_folds,
-            stable_only=self.covariates == "stable",
-            resources=resources,
-            dose=self.dose,
-        )
+        options = {"seed": self._seed_, "n_folds": n_folds, "dose": self.dose}
+        options |= {"stable_only": self.covariates == "stable", "resources": resources}
+        if self.screen is None:
+            return sweep(given, nuisance, score, **options), None
+        ranking = self.ranking, self.risk_aversion
+        return screened_sweep(given, nuisance, score, self.screen, *ranking, **options)
 
     def _rank(self, result, ranker, progress):
         """Make the table of effects, and order the features."""

@@ -122,7 +122,17 @@ def bent_features(features, hinges, column, e, part):
 
 
 def sweep(
-    given, nuisance, score, *, seed, n_folds, stable_only, resources, dose="auto", folds=None
+    given,
+    nuisance,
+    score,
+    *,
+    seed,
+    n_folds,
+    stable_only,
+    resources,
+    dose="auto",
+    folds=None,
+    swept=None,
 ):
     """The evidence on every feature.
 
@@ -141,6 +151,8 @@ def sweep(
         loss.
     folds : list of Fold, optional
         By default they are drawn.
+    swept : int array, optional
+        The features that are treatments; by default all. Evidence is on these features only.
 
     Returns
     -------
@@ -156,18 +168,22 @@ def sweep(
     if dose == "linear" or (dose == "auto" and not roomy) or not isinstance(nuisance, Additive):
         hinges, column = hinges[:, :0], column[:0]
 
-    def evidence(model, stable, bends, resources=None):
+    def evidence(model, stable, bends, resources=None, swept=None):
         """Evidence given the stable features as covariates, with or without hinge functions."""
         at = column if bends else column[:0]
         Z = np.column_stack([features.Z, hinges[:, : len(at)]])
         own = np.r_[features.own, features.own[at]]
         straight = np.arange(len(own)) < len(features.own)
         covariates = np.ones(len(own), bool) if stable is None else stable[own]
+        binary = np.r_[features.binary, np.zeros(len(at), bool)]
+        treated = np.arange(len(own)) if swept is None else np.flatnonzero(np.isin(own, swept))
         plan = make_plan(
             Z,
             outcomes,
             check_random_state(seed),
-            binary_T=np.r_[features.binary, np.zeros(len(at), bool)],
+            treatments=None if swept is None else Z[:, treated],
+            own=treated,
+            binary_T=binary[treated],
             label=score.label,
             covariates=covariates & (features.near == np.arange(features.n_features))[own],
             block=features.near[own],
@@ -183,13 +199,14 @@ def sweep(
         elif len(at):
             bent = bent_features(features, hinges, column, outcomes - outcomes.mean(0), fold)
         predictions = model.predict(plan, resources=resources)
-        first = np.unique(own, return_index=True)[1]
+        Z, straight, tested = Z[:, treated], straight[treated], (straight | bent[own])[treated]
+        _, first, own = np.unique(own[treated], return_index=True, return_inverse=True)
         found = []
         for c in range(plan.Y.shape[1]):
             hat = predictions.of(0, c, slice(None))
             g = hat.g[:, first]
             v, e = residuals(Z, hat.m, plan.Y[:, c, None].astype(Z.dtype), g)
-            parts = {"Z": Z, "own": own, "straight": straight, "tested": straight | bent[own]}
+            parts = {"Z": Z, "own": own, "straight": straight, "tested": tested}
             found.append(
                 collect(score, v, e, g, **parts, domain=domain, fold=fold, dof=predictions.dof)
             )
@@ -203,7 +220,7 @@ def sweep(
 
         stable = find_stable(lambda stable: screen(stable).evidence, progress)
     progress.enter("sweep")
-    result = evidence(nuisance, stable, bends=True, resources=resources)
+    result = evidence(nuisance, stable, bends=True, resources=resources, swept=swept)
     LOGGER.info("%d features are tested as curves", result.bent.sum())
     return result
 
