@@ -139,7 +139,8 @@ def read_blocks(
 
     def blocks(rows):
         # Readers hold small parts of a block, so that they need little memory beside it.
-        X, held, n = np.empty((rows, len(features))), [], 0
+        held: list = []
+        X, n = np.empty((rows, len(features))), 0
         for frame in frames([*features, *given], max(rows // PARTS, min(rows, FEWEST_ROWS))):
             if n + len(frame) > rows:
                 yield X[:n], *gathered(held, label, domain)

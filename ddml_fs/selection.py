@@ -106,6 +106,11 @@ class FittedSelection(HTMLRepr, TableSelector):
         scores = np.maximum(self.scores_, 0.0)
         return scores / (scores.sum() or 1.0)
 
+    @property
+    def has_joint_intervals(self) -> bool:
+        """Whether the fit had all rows in a dense table, which joint intervals need."""
+        return hasattr(self, "_maxima_")
+
     def conf_int(self, level: float = 0.95, joint: bool = False) -> pd.DataFrame:
         """Confidence intervals of the mean effects.
 
@@ -124,7 +129,7 @@ class FittedSelection(HTMLRepr, TableSelector):
         """
         check_is_fitted(self)
         check_number(level, "level", 1e-6, 1 - 1e-6)
-        if joint and not hasattr(self, "_maxima_"):
+        if joint and not self.has_joint_intervals:
             raise ValueError("joint=True needs all rows in a dense table; this fit made none.")
         reach = np.quantile(self._maxima_, level) if joint else stats.norm.ppf(0.5 + level / 2)
         half = reach * self._table_["stderr"]

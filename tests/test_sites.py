@@ -1,11 +1,15 @@
 """Sites that keep their rows: files of sums give what the pooled rows give."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
+from typer.testing import CliRunner
 
 from ddml_fs import CausalFeatureSelector, GaussianNoise, collect_site, read_blocks
+from ddml_fs.cli import app
 from ddml_fs.datasets import make_domain_data
 from ddml_fs.sites import merge_sites, read_site
 
@@ -116,6 +120,24 @@ def test_few_rows_are_refused(frame, tmp_path):
         collect_site(X, y, out, site="a", random_state=0)
     with pytest.raises(ValueError, match="column 'c0' must hold finite numbers"):
         collect_site(X.assign(c0=np.nan), y, out, site="a")
+
+
+def test_commands(frame, tmp_path):
+    files, run = [], CliRunner().invoke
+    for site, part in frame.groupby("site"):
+        table, file = tmp_path / f"{site}.csv", tmp_path / f"{site}.npz"
+        part.assign(name=[f"{site} {i}" for i in range(len(part))]).to_csv(table, index=False)
+        options = ["--label", "label", "--site", site, "--out", str(file), "--drop", "number,site"]
+        done = run(app, ["site", str(table), *options, "--json"])
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["rows"] == len(part)
+        files.append(str(file))
+    done = run(app, ["pool", *files, "--n-features", "4", "--json"])
+    direct = CausalFeatureSelector.from_sites(collect(frame, tmp_path), 4, random_state=0)
+    assert set(json.loads(done.stdout)["selected"]) == set(direct.get_feature_names_out())
+    done = run(app, ["pool", *files, "--n-features", "auto"])
+    assert done.exit_code == 2
+    assert "choose a number, a share or 'fdr'" in done.output
 
 
 # --- Noise ---

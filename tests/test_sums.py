@@ -168,6 +168,20 @@ def test_what_needs_rows_says_so():
     assert selector(0.5).fit(blocks).get_support().sum() == round(0.5 * 21)
 
 
+def test_a_fit_without_rows_is_shown_as_any_other():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    X, y, domain = table("binary")
+    fitted = selector().fit(read_blocks(X, y, domain))
+    for kind in ("effects", "domains", "stability"):
+        fitted.plot(kind)
+    plt.close("all")
+    assert "CausalFeatureSelector" in fitted._repr_html_()
+    assert list(fitted.encoding_["read as"].unique()) == ["number"]
+    np.testing.assert_array_equal(fitted.encode(X), X)
+    fitted.fit(X, y, domain)  # a fit on rows forgets the one on sums
+    assert fitted.has_joint_intervals
+
+
 def test_labels_are_checked():
     X, y, domain = table("continuous")
     few = np.r_[np.ones(200), np.zeros(200), np.arange(len(y) - 400)]
