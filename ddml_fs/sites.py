@@ -242,21 +242,19 @@ def merge_sites(paths):
     """
     if isinstance(paths, str | PathLike) or not len(paths):
         raise ValueError("from_sites needs a list of files, got none or a single path.")
-    total, sites, folds = None, [], None
-    for path in paths:
+    total, site, folds = read_site(paths[0])
+    sites = [site]
+    for path in paths[1:]:
         products, site, own = read_site(path)
         name = Path(path).name
         if site in sites:
             raise ValueError(f"{name} is of the site {site!r}, which another file is of too.")
-        if total is None:
-            total, folds = products, own
-        else:
-            check_match(products, total, name)
-            if own != folds:
-                raise ValueError(
-                    f"{name} must have the folds and the seed {folds} of the first file, got {own}."
-                )
-            total = total + products
+        check_match(products, total, name)
+        if own != folds:
+            raise ValueError(
+                f"{name} must have the folds and the seed {folds} of the first file, got {own}."
+            )
+        total = total + products
         sites.append(site)
     return total, folds[0]
 
