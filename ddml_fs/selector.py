@@ -221,7 +221,7 @@ class CausalFeatureSelector(FitSparse, BaseEstimator):
         -------
         self : CausalFeatureSelector
         """
-        if isinstance(X, Blocks) or isinstance(y, str):
+        if isinstance(X, Blocks | str | PathLike) or isinstance(y, str):
             return self._fit_blocks(X, y, sample_domain)
         if self._stays_sparse(X):
             return self._fit_sparse(X, y, sample_domain)

@@ -26,8 +26,6 @@ from ddml_fs.validation import forget_fit
 class FitSparse(FitFromSums):
     """The part of a selector that fits on sparse matrices."""
 
-    screen: int | None
-
     def _stays_sparse(self, X):
         """Whether X is a sparse matrix that a ridge sweep leaves sparse."""
         ridge = isinstance(self.nuisance, Ridge) or (

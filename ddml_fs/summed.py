@@ -47,6 +47,7 @@ class FitFromSums(FittedSelection):
     device: Any
     random_state: Any
     verbose: bool
+    screen: int | None
     n_features_in_: int
     feature_names_in_: np.ndarray
 
@@ -95,6 +96,7 @@ class FitFromSums(FittedSelection):
         """
         forget_fit(self)
         self._check_options()
+        self._check_no_screen()
         self._seed_ = seed_for(self.random_state, None, None)
         return self._fit_products(products)
 
@@ -104,11 +106,14 @@ class FitFromSums(FittedSelection):
         self._check_options()
         if isinstance(source, Blocks):
             if label is not None or domain is not None:
-                raise ValueError("blocks have their own labels and domains; leave out y and more.")
+                raise ValueError(
+                    "blocks have their own labels and domains; leave out y and sample_domain."
+                )
             blocks = source
         else:
             blocks = read_blocks(source, label, domain)
         self._ridge_of_sums()  # raises before any row is read
+        self._check_no_screen()
         self._seed_ = seed_for(self.random_state, None, None)
         rows = blocks.read(self.memory_budget)
         first = next(rows, None)
@@ -179,6 +184,10 @@ class FitFromSums(FittedSelection):
             self._rank(result, ranker, progress)
         self._get_support_mask()  # raises if the number is too large
         return self
+
+    def _check_no_screen(self):
+        if self.screen is not None:
+            raise ValueError("screen has no use for rows in blocks or sites; leave it out.")
 
     def _ridge_of_sums(self):
         """The nuisance; raises for parameters that need the rows."""

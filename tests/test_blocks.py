@@ -135,6 +135,9 @@ def test_bad_sources(frame, tmp_path):
         ridge().fit([1, 2], "y")
     with pytest.raises(TypeError, match="names of columns"):
         read_blocks(frame, frame["bought"])
+    frame.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(TypeError, match="names of columns"):
+        ridge().fit(tmp_path / "rows.parquet", frame["bought"])
     with pytest.raises(ValueError, match="one value per row"):
         read_blocks(np.ones((5, 2)), np.ones(4))
     with pytest.raises(ValueError, match="blocks have their own labels"):

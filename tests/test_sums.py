@@ -158,6 +158,7 @@ def test_what_needs_rows_says_so():
         ({"groups": np.arange(21)}, "groups needs all rows"),
         ({"downstream": object()}, "downstream needs all rows"),
         ({"checkpoint": "here"}, "checkpoint is for networks"),
+        ({"screen": 3}, "screen has no use for rows in blocks"),
     ):
         with pytest.raises(ValueError, match=words):
             selector(**options).fit(blocks)
