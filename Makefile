@@ -56,6 +56,9 @@ bench: $(VENV)/.experiments
 	@$(BIN)/python -m benchmarks.effect
 	@$(BIN)/python -m benchmarks.sweep
 	@$(BIN)/python -m benchmarks.coverage --quick
+	@$(BIN)/python -m benchmarks.blocks
+	@$(BIN)/python -m benchmarks.screen
+	@$(BIN)/python -m benchmarks.federated
 
 docs: $(VENV)/.docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

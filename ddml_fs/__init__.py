@@ -8,18 +8,24 @@ from ddml_fs.version import __version__
 
 if TYPE_CHECKING:
     from ddml_fs.audit import ShiftAudit
+    from ddml_fs.blocks import read_blocks
     from ddml_fs.cautions import DDMLWarning
     from ddml_fs.classifier import EffectClassifier
     from ddml_fs.effect import DDML
+    from ddml_fs.privacy import GaussianNoise
     from ddml_fs.selector import CausalFeatureSelector
+    from ddml_fs.sites import collect_site
 
 __all__ = [
     "DDML",
     "CausalFeatureSelector",
     "DDMLWarning",
     "EffectClassifier",
+    "GaussianNoise",
     "ShiftAudit",
     "__version__",
+    "collect_site",
+    "read_blocks",
 ]
 
 MODULES = {
@@ -27,7 +33,10 @@ MODULES = {
     "CausalFeatureSelector": "ddml_fs.selector",
     "DDMLWarning": "ddml_fs.cautions",
     "EffectClassifier": "ddml_fs.classifier",
+    "GaussianNoise": "ddml_fs.privacy",
     "ShiftAudit": "ddml_fs.audit",
+    "collect_site": "ddml_fs.sites",
+    "read_blocks": "ddml_fs.blocks",
 }
 
 # Applications decide what is shown.

@@ -100,8 +100,12 @@ def warn_of_label_copies(features, target, names):
         Of the features of the table.
     """
     copies = np.any([copies_of(y, features.Z, LABEL_COPY) for y in target.outcomes], 0)
-    if copies.any():
-        found = [names[features.first[f]] for f in np.unique(features.own[copies])]
+    caution_of_label_copies([names[features.first[f]] for f in np.unique(features.own[copies])])
+
+
+def caution_of_label_copies(found):
+    """Warn of features, given by their names, that are the outcome itself."""
+    if found:
         caution(
             f"{listed(found)} is the outcome itself, or nearly; leave it out unless it is known "
             "before the outcome."
@@ -149,9 +153,17 @@ def warn_of_domains(domain, names, target):
         Of the domains.
     target : Target
     """
+    rows = np.bincount(domain, minlength=len(names))
+    single = np.zeros(len(names), bool)
+    if target.classes is not None:
+        single = np.array([np.ptp(target.y[domain == d]) == 0 for d in range(len(names))])
+    caution_of_domains(rows, single, names)
+
+
+def caution_of_domains(rows, single, names):
+    """The same from each domain's number of rows, and from whether it has a single class."""
     if len(names) < 2:
         return
-    rows = np.bincount(domain, minlength=len(names))
     small = np.flatnonzero(rows < SMALL_DOMAIN)
     if len(small):
         found = [f"{str(names[d])!r} ({rows[d]} rows)" for d in small]
@@ -159,10 +171,8 @@ def warn_of_domains(domain, names, target):
             f"sample_domain has domains with fewer than {SMALL_DOMAIN} rows, {joined(found)}, "
             "whose effects are mostly noise; merge small domains, or leave them out."
         )
-    if target.classes is not None:
-        one = [d for d in range(len(names)) if len(np.unique(target.y[domain == d])) == 1]
-        if one:
-            caution(
-                f"y has only one class in the domains {listed(names[one])}, which therefore have "
-                "no information about effects; merge them with others, or leave them out."
-            )
+    if single.any():
+        caution(
+            f"y has only one class in the domains {listed(names[single])}, which therefore have "
+            "no information about effects; merge them with others, or leave them out."
+        )

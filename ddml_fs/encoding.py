@@ -25,16 +25,21 @@ class Target:
     outcomes : list of arrays of shape (N,)
         The outcomes of the estimates: the number itself, the second of two classes as 0/1, or each
         of several classes against the rest as 0/1.
+    sd : float, optional
+        Standard deviation of a number, where its rows are not at hand.
     """
 
     y: np.ndarray
     classes: np.ndarray | None
     outcomes: list
+    sd: float | None = None
 
     @property
     def unit(self):
         """The unit in which effects on the outcomes are estimated: the standard deviation, or 1."""
-        return float(self.y.std()) if self.classes is None else 1.0
+        if self.classes is not None:
+            return 1.0
+        return float(self.y.std()) if self.sd is None else self.sd
 
     @property
     def n_least(self):

@@ -94,10 +94,29 @@ def orthogonal(block, weight):
     """
     size = np.sqrt(weighted_mean(block**2, weight))
     scaled, root = block / np.maximum(size, TINY), np.sqrt(weight.sum())
-    R = np.linalg.qr(np.sqrt(weight)[:, None] * scaled, mode="r")
+    R = np.asarray(np.linalg.qr(np.sqrt(weight)[:, None] * scaled, mode="r"))
     kept = np.flatnonzero((np.abs(np.diag(R)) > 1e-3 * root) & (size > TINY))
-    R = np.asarray(R)[kept][:, kept]
-    return np.linalg.solve(R.T, scaled[:, kept].T).T * root, kept
+    return np.linalg.solve(R[np.ix_(kept, kept)].T, scaled[:, kept].T).T * root, kept
+
+
+def without_near_copies(model, near):
+    """The model with one of several near copies: the one with the largest gain alone.
+
+    The others add next to nothing to it, and come last.
+
+    Parameters
+    ----------
+    model : Products or RowModel
+    near : int array of shape (F,)
+        The feature that each one nearly repeats, or itself.
+    """
+    keep = np.ones(len(near), bool)
+    copies = np.unique(near[near != np.arange(len(near))])
+    alone = model.gains_alone() if len(copies) else np.empty(0)
+    for f in copies:
+        alike = np.flatnonzero(near == f)
+        keep[np.delete(alike, np.argmax(alone[alike]))] = False
+    return model.with_columns(keep[model.own])
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +164,12 @@ class Products:
     def n_domains(self):
         """Number of domains; 1 if parts are folds."""
         return len(self.n) if self.domains else 1
+
+    def with_columns(self, use):
+        """The products of some columns, given by a bool array (P,), and the outcomes."""
+        at = np.flatnonzero(np.r_[use, np.ones(self.n_outcomes, bool)])
+        S = self.S[:, at[:, None], at]
+        return replace(self, S=S, own=self.own[use], bent=self.bent[use])
 
     def without(self, part):
         """The products of all other parts."""
@@ -255,6 +280,10 @@ class RowModel:
     def n_domains(self):
         """Number of domains."""
         return len(np.unique(self.domain))
+
+    def with_columns(self, use):
+        """The model of some columns, given by a bool array (P,)."""
+        return replace(self, Z=self.Z[:, use], own=self.own[use], bent=self.bent[use])
 
     def without(self, part):
         """The model of the rows of all other parts."""

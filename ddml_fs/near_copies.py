@@ -27,7 +27,13 @@ def near_copies(Z, own, unit, weight=1.0):
     mean = weighted_mean(Z[:, alone], weight).astype(Z.dtype)
     standard = (Z[:, alone] - mean) / unit[alone].astype(Z.dtype)
     standard *= column(np.sqrt(weight).astype(Z.dtype), standard)
-    alike = np.abs(standard.T @ standard) > NEAR * len(Z)
-    for i, f in enumerate(own[alone]):
-        near[f] = near[own[alone[np.argmax(alike[i])]]]
+    near[own[alone]] = own[alone][near_of(standard.T @ standard / len(Z))]
+    return near
+
+
+def near_of(R):
+    """For each column the first one that nearly repeats it, from correlations (F, F)."""
+    near = np.arange(len(R))
+    for i, first in enumerate(np.argmax(np.abs(R) > NEAR, 1)):
+        near[i] = near[first]
     return near

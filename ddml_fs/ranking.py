@@ -8,10 +8,9 @@ from ddml_fs.effects_table import effects_table
 from ddml_fs.elimination import eliminate
 from ddml_fs.encoding import splits_of_domains
 from ddml_fs.features import ROOMY
-from ddml_fs.gain_models import RowModel, centred_blocks, products
+from ddml_fs.gain_models import RowModel, centred_blocks, products, without_near_copies
 from ddml_fs.hinges import bent_columns
 from ddml_fs.progress import Progress
-from ddml_fs.weights import column, weighted_mean, weighted_var
 
 RANKINGS = ("gain", "effect", "tstat", "stability")
 
@@ -66,14 +65,22 @@ class Ranker:
     risk_aversion : float
     bends : bool
         Whether the gain of a feature includes its nonlinear columns.
+    screened : Screened, optional
+        If only some features were swept: the others come after them.
+    log_odds : bool
+        Whether gains of labels are those of a logistic regression, or of least squares.
     """
 
-    def __init__(self, result, ranking, risk_aversion, bends=True):
+    def __init__(self, result, ranking, risk_aversion, bends=True, screened=None, log_odds=True):
         self.result, self.ranking, self.risk_aversion = result, ranking, risk_aversion
+        self.screened = screened
         self.part = "domain" if splits_of_domains(result.target, result.domain) else "fold"
         self.labels = getattr(result, self.part)
         self.informative = informative_rows(result.target, result.domain)
-        self.model: Any = self._model(bends) if ranking == "gain" else None
+        self.log_odds = log_odds and result.target.classes is not None
+        self.model: Any = None
+        if ranking == "gain":
+            self.model = without_near_copies(self._model(bends), result.features.near)
         self.orders: dict = {}  # by the part that is left out
 
     def _model(self, bends):
@@ -86,34 +93,18 @@ class Ranker:
         own = np.r_[features.own, features.own[column]]
         bent = np.arange(len(own)) >= len(features.own)
         order = np.argsort(own, kind="stable")
-        order = order[self._stands_for_itself()[own[order]]]
         Z = np.column_stack([features.Z, hinges])[:, order]
         blocks = own[order], bent[order], features.n_features
         outcomes = np.column_stack(target.outcomes) / target.unit
         weight = self.result.weight
-        if target.classes is None:
-            several = self.part == "domain"
-            return products(Z, outcomes, self.labels, *blocks, domains=several, weight=weight)
+        if not self.log_odds:
+            several = domain.max() > 0  # then folds cannot be left out
+            part = domain if several else self.labels
+            return products(Z, outcomes, part, *blocks, domains=several, weight=weight)
         rows = self.informative & (weight > 0)
         Z, own, bent = centred_blocks(Z[rows], *blocks, domain[rows], weight[rows])
         parts = outcomes[rows], self.labels[rows], domain[rows], weight[rows]
         return RowModel(Z, *parts, own, bent, features.n_features)
-
-    def _stands_for_itself(self):
-        """Whether a feature is the one of its near copies that goes best with the outcomes, (F,).
-
-        The others come last, as they add next to nothing to it.
-        """
-        features, target = self.result.features, self.result.target
-        outcomes, weight = np.column_stack(target.outcomes), self.result.weight
-        outcomes = column(weight, outcomes) * (outcomes - weighted_mean(outcomes, weight))
-        best = np.ones(features.n_features, bool)
-        for f in np.unique(features.near[features.near != np.arange(features.n_features)]):
-            alike = np.flatnonzero(features.near == f)
-            Z = features.Z[:, np.isin(features.own, alike)]
-            size = np.abs((Z - Z.mean(0)).T @ outcomes).sum(1) / np.sqrt(weighted_var(Z, weight))
-            best[np.delete(alike, np.argmax(size))] = False
-        return best
 
     def order(self, left_out=None, progress=None):
         """The features, best first, and their scores, (F,).
@@ -126,13 +117,18 @@ class Ranker:
             Told of every feature that is ranked by its gain.
         """
         if left_out not in self.orders:
-            self.orders[left_out] = self._order(left_out, progress)
+            order, scores, harmless = self._order(left_out, progress)
+            if self.screened is not None:
+                order, scores = self.screened.order(order, scores)
+            self.orders[left_out] = order, scores, harmless
         return self.orders[left_out][:2]
 
     def _order(self, left_out, progress):
         """Compute an order."""
         if self.ranking == "gain":
-            model = self.model if left_out is None else self.model.without(left_out)
+            model = self.model
+            if left_out is not None and (self.log_odds or model.domains == (self.part == "domain")):
+                model = model.without(left_out)
             return eliminate(model, risk_aversion=self.risk_aversion, progress=progress)
         result = self.result
         evidence = result.evidence

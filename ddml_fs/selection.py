@@ -45,7 +45,7 @@ class FittedSelection(Versioned, HTMLRepr, TableSelector):
     _order_ : int array
         Features that vary, best first.
     _maxima_ : array
-        Largest |t| in the draws of the bootstrap.
+        Largest |t| in the draws of the bootstrap; missing if the fit had no rows.
     _error_df_ : float
         Degrees of freedom of the errors; infinite without clusters.
     """
@@ -110,6 +110,11 @@ class FittedSelection(Versioned, HTMLRepr, TableSelector):
         scores = np.maximum(self.scores_, 0.0)
         return scores / (scores.sum() or 1.0)
 
+    @property
+    def has_joint_intervals(self) -> bool:
+        """Whether the fit had all rows in a dense table, which joint intervals need."""
+        return hasattr(self, "_maxima_")
+
     def conf_int(self, level: float = 0.95, joint: bool = False) -> pd.DataFrame:
         """Confidence intervals of the mean effects.
 
@@ -128,6 +133,8 @@ class FittedSelection(Versioned, HTMLRepr, TableSelector):
         """
         check_is_fitted(self)
         check_number(level, "level", 1e-6, 1 - 1e-6)
+        if joint and not self.has_joint_intervals:
+            raise ValueError("joint=True needs all rows in a dense table; this fit made none.")
         reach = stats.t.ppf(0.5 + level / 2, self._error_df_)
         if joint:
             reach = np.quantile(self._maxima_, level)

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any, Self
 
-import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from ddml_fs import cautions, inference
+from ddml_fs.blocks import Blocks
 from ddml_fs.effects_table import chosen, domain_effects, effects_table, spread_to_copies
 from ddml_fs.encoding import number_of_folds, read_target
 from ddml_fs.engine.checkpoint import resumable
@@ -19,21 +19,23 @@ from ddml_fs.engine.devices import limit_threads, resolve_devices
 from ddml_fs.engine.resources import Resources
 from ddml_fs.features import Encoding, read_features
 from ddml_fs.nuisances import resolve_nuisance
-from ddml_fs.number import check_number_to_select, choose_features
+from ddml_fs.number import choose_features
+from ddml_fs.options import check_no_weights, check_selector
 from ddml_fs.progress import progress_bar
-from ddml_fs.ranking import RANKINGS, Ranker
+from ddml_fs.ranking import Ranker
 from ddml_fs.rows import read_rows
-from ddml_fs.selection import FittedSelection
-from ddml_fs.sweep import DOSES, SweepInput, nuisance_for, score_for, seed_for, sweep
+from ddml_fs.screening import screened_sweep
+from ddml_fs.sparse_fit import FitSparse
+from ddml_fs.sweep import SweepInput, nuisance_for, score_for, seed_for, sweep
 from ddml_fs.tables import column_names, read_table
-from ddml_fs.validation import check_integer, check_number, check_option, forget_fit
+from ddml_fs.validation import forget_fit
 from ddml_fs.weights import varies
 
 N_DRAWS = 1000  # of the multiplier bootstrap
 LOGGER = logging.getLogger(__name__)
 
 
-class CausalFeatureSelector(FittedSelection, BaseEstimator):
+class CausalFeatureSelector(FitSparse, BaseEstimator):
     """Select features by their causal effects on the label, and by how stable these are.
 
     Each feature in turn is the treatment, and the other features are covariates. All these effects
@@ -83,7 +85,8 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
     task : {"auto", "classification", "regression"}, default="auto"
         What y is. "auto": labels are strings, booleans, or integers with at most 20 values.
     memory_budget : float, default=1.0
-        Gigabytes that one shard of the sweep may use.
+        Gigabytes that one shard of the sweep, or a block of rows, may use. With ridge nuisances,
+        sparse X that would be larger stays sparse.
     checkpoint : str or path, optional
         Folder in which finished shards are stored. After an interruption, ``fit`` computes only the
         missing shards. The same sweep is never computed twice.
@@ -96,6 +99,9 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         Seed of splits, weights, batches and of the bootstrap.
     verbose : bool, default=False
         Whether to show progress. Details are logged under the name "ddml_fs".
+    screen : int, optional
+        Number of features that are swept: the best of a ridge sweep or, for sparse X with ridge
+        nuisances, of marginal scores. The others follow in that order, untested (p-value 1).
 
     Attributes
     ----------
@@ -143,7 +149,8 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
     the p-value 1 and no standard error (NaN).
 
     Rows with a negative ``sample_domain`` are targets, as in skada, and are never used. Sparse
-    input is converted to a dense matrix in single precision.
+    input is made dense unless it stays sparse (see ``memory_budget``). Rows in blocks and sparse
+    input have effects of lines only, and neither joint intervals nor "auto".
 
     Examples
     --------
@@ -181,6 +188,7 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         device: Any = "auto",
         random_state: Any = None,
         verbose: bool = False,
+        screen: int | None = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.nuisance = nuisance
@@ -200,11 +208,12 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+        self.screen = screen
 
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_domain: Any = None,
         sample_weight: Any = None,
         cluster: Any = None,
@@ -215,8 +224,9 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         ----------
         X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
             Numbers, or a DataFrame with categories, text, booleans, dates and missing values.
+            Or a table that is read in blocks, see :func:`~ddml_fs.blocks.read_blocks`.
         y : array of shape (n_samples,)
-            Labels or numbers.
+            Labels or numbers; for a table that is read in blocks, the name of a column.
         sample_domain : array of shape (n_samples,), optional
             The domain of each row; negative numbers mark targets, which are left out.
         sample_weight : array of shape (n_samples,), optional
@@ -229,6 +239,10 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         -------
         self : CausalFeatureSelector
         """
+        in_blocks = isinstance(X, Blocks | str | PathLike) or isinstance(y, str)
+        if in_blocks or self._stays_sparse(X):
+            check_no_weights(sample_weight=sample_weight, cluster=cluster)
+            return (self._fit_blocks if in_blocks else self._fit_sparse)(X, y, sample_domain)
         self.fit_sweep(X, y, sample_domain, sample_weight, cluster)
         return self
 
@@ -263,9 +277,11 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         bar = progress_bar(self.verbose, "sweep")
         with threads, resumable(self.checkpoint), bar as progress:
             given = SweepInput(features, target, domain, rows.weight, rows.cluster)
-            result = self._sweep(given, progress)
+            result, screened = self._sweep(given, progress)
             cautions.warn_of_collinear(result.evidence, features, encoding.names)
-            ranker = Ranker(result, self.ranking, self.risk_aversion, self.dose != "linear")
+            bends = self.dose != "linear"
+            options = self.risk_aversion, bends, screened, self.scale_ == "log_odds"
+            ranker = Ranker(result, self.ranking, *options)
             progress.enter("ranking")
             progress.start(features.n_features, "features")
             self._rank(result, ranker, progress)
@@ -275,17 +291,7 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         return ranker
 
     def _check_options(self):
-        check_number_to_select(self.n_features_to_select)
-        if not callable(self.ranking):
-            check_option(self.ranking, "ranking", RANKINGS)
-        check_integer(self.n_folds, "n_folds", 2)
-        check_option(self.covariates, "covariates", ("stable", "all"))
-        check_option(self.dose, "dose", DOSES)
-        check_option(self.scale, "scale", ("auto", "log_odds", "mean"))
-        check_option(self.task, "task", ("auto", "classification", "regression"))
-        check_number(self.fdr_level, "fdr_level", 0, 1)
-        check_number(self.risk_aversion, "risk_aversion", 0, np.inf)
-        check_number(self.memory_budget, "memory_budget", 1e-3, np.inf)
+        check_selector(self)
 
     def _sweep(self, given, progress):
         """The evidence on every feature."""
@@ -300,8 +306,7 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         self._seed_ = seed_for(self.random_state, self.checkpoint, given)
         n_folds = number_of_folds(self.n_folds, given.target, given.cluster)
         LOGGER.info(
-            "%d rows, %d domains, %d distinct features in %d columns; nuisance %r, %s score, "
-            "%d folds",
+            "%d rows, %d domains, %d features in %d columns; nuisance %r, %s score, %d folds",
             *(len(given.domain), len(self.domains_), given.features.n_features),
             *(given.features.Z.shape[1], nuisance, score.name, n_folds),
         )
@@ -313,16 +318,12 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
             detail=False,
             progress=progress,
         )
-        return sweep(
-            given,
-            nuisance,
-            score,
-            seed=self._seed_,
-            n_folds=n_folds,
-            stable_only=self.covariates == "stable",
-            resources=resources,
-            dose=self.dose,
-        )
+        options = {"seed": self._seed_, "n_folds": n_folds, "dose": self.dose}
+        options |= {"stable_only": self.covariates == "stable", "resources": resources}
+        if self.screen is None:
+            return sweep(given, nuisance, score, **options), None
+        ranking = self.ranking, self.risk_aversion
+        return screened_sweep(given, nuisance, score, self.screen, *ranking, **options)
 
     def _rank(self, result, ranker, progress):
         """Make the table of effects, and order the features."""
@@ -335,15 +336,15 @@ class CausalFeatureSelector(FittedSelection, BaseEstimator):
         self.domain_effects_ = domain_effects(self._table_, result, shown, self.domains_)
         column = self._encoding_.feature
         self.ranking_, self.scores_ = ranking[column], self._table_["score"].to_numpy()[column]
-        influence = chosen(shown, [s.influence for s in result.evidence])
-        rng = check_random_state(self._seed_)
-        self._maxima_ = inference.bootstrap_maxima(influence, N_DRAWS, rng, result.cluster)
         self._error_df_ = result.error_df
+        if result.evidence[0].influence.shape[1]:
+            influence = chosen(shown, [s.influence for s in result.evidence])
+            rng = check_random_state(self._seed_)
+            self._maxima_ = inference.bootstrap_maxima(influence, N_DRAWS, rng, result.cluster)
 
     def _choose(self, result, ranker, progress):
         """Choose the number of features."""
         self.n_features_auto_, self.curve_ = choose_features(
             result, ranker, self.downstream, self.n_jobs, progress
         )
-        n_features = len(result.features.group)
-        LOGGER.info('"auto" keeps %d of %d features', self.n_features_auto_, n_features)
+        LOGGER.info('"auto" keeps %d features', self.n_features_auto_)

@@ -137,7 +137,19 @@ def bent_features(features, hinges, column, e, part, weight):
     return bent
 
 
-def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose="auto"):
+def sweep(
+    given,
+    nuisance,
+    score,
+    *,
+    seed,
+    n_folds,
+    stable_only,
+    resources,
+    dose="auto",
+    folds=None,
+    swept=None,
+):
     """The evidence on every feature.
 
     Parameters
@@ -153,6 +165,10 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
     dose : {"auto", "linear", "spline"}
         Whether effects of numbers are lines or curves; "auto": curves if they lower the held-out
         loss.
+    folds : list of Fold, optional
+        By default they are drawn.
+    swept : int array, optional
+        The features that are treatments; by default all. Evidence is on these features only.
 
     Returns
     -------
@@ -175,18 +191,22 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
     if dose == "linear" or (dose == "auto" and not roomy) or not isinstance(nuisance, Additive):
         hinges, column = hinges[:, :0], column[:0]
 
-    def evidence(model, stable, bends, resources=None):
+    def evidence(model, stable, bends, resources=None, swept=None):
         """Evidence given the stable features as covariates, with or without hinge functions."""
         at = column if bends else column[:0]
         Z = np.column_stack([features.Z, hinges[:, : len(at)]])
         own = np.r_[features.own, features.own[at]]
         straight = np.arange(len(own)) < len(features.own)
         covariates = np.ones(len(own), bool) if stable is None else stable[own]
+        binary = np.r_[features.binary, np.zeros(len(at), bool)]
+        treated = np.arange(len(own)) if swept is None else np.flatnonzero(np.isin(own, swept))
         plan = make_plan(
             Z,
             outcomes,
             check_random_state(seed),
-            binary_T=np.r_[features.binary, np.zeros(len(at), bool)],
+            treatments=None if swept is None else Z[:, treated],
+            own=treated,
+            binary_T=binary[treated],
             label=score.label,
             covariates=covariates & (features.near == np.arange(features.n_features))[own],
             block=features.near[own],
@@ -195,6 +215,7 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
             strata=strata_of(target, domain, n_folds),
             groups=given.cluster,
             weight=weight,
+            folds=folds,
         )
         fold = fold_of(plan)
         bent = np.zeros(features.n_features, bool)
@@ -204,31 +225,55 @@ def sweep(given, nuisance, score, *, seed, n_folds, stable_only, resources, dose
             centred = outcomes - weighted_mean(outcomes, weight)
             bent = bent_features(features, hinges, column, centred, fold, weight)
         predictions = model.predict(plan, resources=resources)
-        first = np.unique(own, return_index=True)[1]
+        Z, straight, tested = Z[:, treated], straight[treated], (straight | bent[own])[treated]
+        _, first, own = np.unique(own[treated], return_index=True, return_inverse=True)
         found = []
         for c in range(plan.Y.shape[1]):
             hat = predictions.of(0, c, slice(None))
             g = hat.g[:, first]
             v, e = residuals(Z, hat.m, plan.Y[:, c, None].astype(Z.dtype), g)
-            parts = {"Z": Z, "own": own, "straight": straight, "tested": straight | bent[own]}
+            parts = {"Z": Z, "own": own, "straight": straight, "tested": tested}
             parts |= {"domain": domain, "fold": fold, "dof": predictions.dof}
             known = {"weight": weight, "cluster": given.cluster}
             found.append(collect(score, v, e, g, **parts, **known))
         return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent)
 
     stable, progress = None, resources.progress
-    for _ in range(SCREENS if stable_only and domain.max() > 0 else 0):
+    if stable_only and domain.max() > 0:
+
+        def screen(stable):
+            return evidence(Ridge(), stable, bends=False, resources=Resources(progress=progress))
+
+        stable = find_stable(lambda stable: screen(stable).evidence, progress)
+    progress.enter("sweep")
+    result = evidence(nuisance, stable, bends=True, resources=resources, swept=swept)
+    LOGGER.info("%d features are tested as curves", result.bent.sum())
+    return result
+
+
+def find_stable(evidence, progress):
+    """Features whose effects do not differ between domains, found by quick sweeps.
+
+    Parameters
+    ----------
+    evidence : callable
+        From the stable features (None: all) to a list of Evidence given them as covariates.
+    progress : Progress
+
+    Returns
+    -------
+    stable : bool array of shape (F,), or None
+        None without stable features: then all are covariates.
+    """
+    stable = None
+    for _ in range(SCREENS):
         progress.enter("screening for unstable features")
-        screen = evidence(Ridge(), stable, bends=False, resources=Resources(progress=progress))
-        parts = [across_domains(*s.by_domain()) for s in screen.evidence]
+        parts = [across_domains(*s.by_domain()) for s in evidence(stable)]
         stable = np.all([part.stable for part in parts], 0)
         LOGGER.info("Screening: %d of %d features are stable", stable.sum(), len(stable))
         if stable.sum() < 2:
-            stable = None  # without stable features, all are covariates
-    progress.enter("sweep")
-    result = evidence(nuisance, stable, bends=True, resources=resources)
-    LOGGER.info("%d features are tested as curves", result.bent.sum())
-    return result
+            stable = None
+    return stable
 
 
 def fold_of(plan):

@@ -1,4 +1,4 @@
-"""The command line: ``ddml-fs select``, ``effect``, ``audit``, ``compare``, ``demo``, ``info``.
+"""The command line: ``ddml-fs select``, ``effect``, ``audit``, ``compare``, ``site``, ``pool``.
 
 What is slow to import, torch above all, is imported inside the commands.
 """
@@ -14,6 +14,7 @@ from ddml_fs.cli.effect import effect
 from ddml_fs.cli.group import Commands
 from ddml_fs.cli.info import info
 from ddml_fs.cli.select import select
+from ddml_fs.cli.site import pool, site
 from ddml_fs.version import __version__
 
 app = typer.Typer(
@@ -22,7 +23,7 @@ app = typer.Typer(
     cls=Commands,
     add_completion=False,
 )
-for command in (select, effect, audit, compare, demo, info):
+for command in (select, effect, audit, compare, site, pool, demo, info):
     app.command()(command)
 
 

@@ -127,3 +127,74 @@ def grouped_folds(n_folds, rng, strata, groups):
         fit, valid = next(inner.split(train, groups=groups[train]))
         folds.append(Fold(train[fit], train[valid], hold, draw_seed(rng)))
     return folds
+
+
+def mixed(numbers):
+    """Numbers (uint64) that look random, by the finaliser of SplitMix64."""
+    x = np.asarray(numbers, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return x ^ (x >> np.uint64(31))
+
+
+def fold_of_number(number, n_folds, seed):
+    """The folds of rows from their running numbers alone, so that no row must wait for another.
+
+    Each run of ``n_folds`` successive rows has one row in every fold, in an order that is drawn
+    from the seed and the number of the run.
+
+    Parameters
+    ----------
+    number : int array of shape (n,)
+    n_folds, seed : int
+
+    Examples
+    --------
+    >>> fold = fold_of_number(np.arange(20), 5, seed=0)
+    >>> np.sort(fold.reshape(4, 5), 1).tolist()[0], fold[:5].tolist() != fold[5:10].tolist()
+    ([0, 1, 2, 3, 4], True)
+    """
+    run, place = np.divmod(np.asarray(number), n_folds)
+    runs, at = np.unique(run, return_inverse=True)
+    start = mixed([seed + 1])
+    drawn = mixed(start ^ (runs[:, None] * n_folds + np.arange(n_folds)).astype(np.uint64))
+    return np.argsort(drawn, axis=1, kind="stable")[at, place]
+
+
+class RowCounter:
+    """Folds of rows that arrive in blocks, balanced within domains and classes.
+
+    The running number of a row is counted among the rows of its domain and class. So the fold of a
+    row does not depend on the size of the blocks, nor on the rows of other domains.
+
+    Parameters
+    ----------
+    n_folds, seed : int
+        See :func:`fold_of_number`.
+    """
+
+    def __init__(self, n_folds, seed):
+        self.n_folds, self.seed, self.counts = n_folds, seed, {}
+
+    def folds(self, domain, label=None):
+        """The folds of the next rows, from their domains (n,) and, if any, their labels (n,)."""
+        code = np.unique(domain, return_inverse=True)[1]
+        classes = np.zeros(len(code), int)
+        if label is not None:
+            classes = np.unique(label, return_inverse=True)[1]
+        number = np.empty(len(code), dtype=np.int64)
+        for d, c in np.unique(np.column_stack([code, classes]), axis=0):
+            rows = np.flatnonzero((code == d) & (classes == c))
+            key = domain[rows[0]], None if label is None else label[rows[0]]
+            seen = self.counts.get(key, 0)
+            number[rows] = seen + np.arange(len(rows))
+            self.counts[key] = seen + len(rows)
+        return fold_of_number(number, self.n_folds, self.seed)
+
+
+def folds_from(fold, seed=0):
+    """Folds (list of Fold) from the fold of every row, (N,); no rows are kept for validation."""
+    return [
+        Fold(np.flatnonzero(fold != k), np.empty(0, int), np.flatnonzero(fold == k), seed)
+        for k in np.unique(fold)
+    ]

@@ -148,6 +148,7 @@ def make_plan(
     strata=None,
     groups=None,
     weight=None,
+    folds=None,
 ):
     """Plan the cross-fitting of every treatment with every outcome.
 
@@ -173,6 +174,8 @@ def make_plan(
         As in :func:`make_folds`.
     weight : array of shape (N,), optional
         By default 1 for all rows.
+    folds : list of Fold, optional
+        Given folds of one split; by default they are drawn.
 
     Returns
     -------
@@ -185,10 +188,11 @@ def make_plan(
     >>> plan.shape, plan.inputs(1).tolist()
     ((4, 1, 2), [True, False])
     """
-    folds, seeds = [], []
+    given, folds, seeds = folds, [], []
     weight = np.ones(len(X)) if weight is None else weight
+    options = {"strata": strata, "groups": groups, "weight": weight}
     for _ in range(n_repeats):
-        folds += make_folds(len(X), n_folds, rng, strata=strata, groups=groups, weight=weight)
+        folds += given or make_folds(len(X), n_folds, rng, **options)
         seeds += [draw_seed(rng) for _ in range(n_folds)]
     if treatments is None:
         treatments, own = X, np.arange(X.shape[1])

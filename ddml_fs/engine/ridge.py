@@ -7,12 +7,13 @@ the same way, with the weights p(1 − p) of its last Newton step in Ω. Leaving
 one Newton step, an approximation.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit, logit
 
+from ddml_fs.engine.product_rows import ProductRows
 from ddml_fs.weights import weighted_mean
 
 NEWTON_STEPS, TOLERANCE = 25, 1e-8
@@ -47,7 +48,7 @@ class Gram:
 
     Parameters
     ----------
-    A : array of shape (n, D)
+    A : array or ProductRows of shape (n, D)
     penalty : float
         λ.
     weights : array of shape (n,), optional
@@ -56,14 +57,19 @@ class Gram:
 
     def __init__(self, A, penalty, weights=None):
         (self.n, D), self.A, self.penalty = A.shape, A, penalty
-        self.S = A if weights is None else A * np.sqrt(weights)[:, None]
-        self.by_rows = self.n < D
-        small = (self.S @ self.S.T if self.by_rows else self.S.T @ self.S) / self.n
+        self.by_rows = isinstance(A, np.ndarray) and self.n < D
+        if isinstance(A, ProductRows):
+            small = A.gram(weights)
+        else:
+            self.S = A if weights is None else A * np.sqrt(weights)[:, None]
+            small = (self.S @ self.S.T if self.by_rows else self.S.T @ self.S) / self.n
         small[np.diag_indices_from(small)] += penalty
         self.factor = cho_factor(small, lower=True, overwrite_a=True, check_finite=False)
 
     def coefficients(self, targets):
         """G⁻¹Aᵀt/n: ridge coefficients of centred (and weighted) targets (n, …), (D, …)."""
+        if isinstance(self.A, ProductRows):
+            return self._solve(self.A.cross(targets) / self.n)
         return self._solve(self.A.T @ targets / self.n)
 
     def left_out(self, A, block):
@@ -139,12 +145,11 @@ class Fit:
     def __init__(self, rows, covariates, penalty, block, weight=None):
         self.covariates, self.penalty, self.block = covariates, penalty, block
         self.A, self.B = rows.train[:, covariates], rows.new[:, covariates]
-        weight = np.ones(len(self.A)) if weight is None else weight
-        self.weight = weight / weight.mean()
-        self.gram = Gram(self.A, penalty, self.weight)
+        self.weight: Any = 1.0 if weight is None else weight / weight.mean()
+        targets = rows.train if weight is None else self.weight[:, None] * rows.train
+        self.gram = Gram(self.A, penalty, None if weight is None else self.weight)
         # Columns that are not covariates have the residuals of a plain regression.
-        gamma = self.gram.coefficients(self.weight[:, None] * rows.train)
-        own = block[covariates]
+        gamma, own = self.gram.coefficients(targets), block[covariates]
         self.residual = rows.new - self.B @ gamma
         self.residual[:, covariates] = left = self.gram.left_out(self.B, own)
         for j in np.flatnonzero(~covariates & np.isin(block, own)):
@@ -154,8 +159,12 @@ class Fit:
     def linear_outcome(self, Y):
         """E[Y | covariates without column j] of the new rows, (n_new, D)."""
         mean = weighted_mean(Y, self.weight)
-        beta = self.gram.coefficients(self.weight * (Y - mean))
-        return mean + self._without(beta, self.residual[:, self.covariates])
+        return mean + self.linear_part(self.weight * (Y - mean))
+
+    def linear_part(self, centred):
+        """The same for an outcome that is centred, and multiplied by the weights."""
+        beta = self.gram.coefficients(centred).ravel()
+        return self._without(beta, self.residual[:, self.covariates])
 
     def logistic_outcome(self, Y):
         """Log-odds of Y = 1 given the covariates without column j of the new rows, (n_new, D)."""

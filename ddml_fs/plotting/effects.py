@@ -28,7 +28,8 @@ class EffectsDisplay(Display):
     ----------
     table : DataFrame
         One row per feature whose effect is known, best first: ``effect``, ``low`` and
-        ``high`` of the pointwise interval, ``joint_low`` and ``joint_high``, and ``selected``.
+        ``high`` of the pointwise interval, ``joint_low`` and ``joint_high`` (NaN if the fit has
+        no joint intervals), and ``selected``.
     label : str
         What the effects are effects on.
 
@@ -73,7 +74,8 @@ class EffectsDisplay(Display):
         label = effect_label(estimator, per)
         effects = selector.effects_
         for joint, name in ((False, ""), (True, "joint_")):
-            interval = selector.conf_int(joint=joint).to_numpy()
+            shown = not joint or selector.has_joint_intervals
+            interval = selector.conf_int(joint=joint).to_numpy() if shown else np.nan
             effects[[f"{name}low", f"{name}high"]] = interval
         effects = known_effects(effects).sort_values("rank", kind="stable").head(n_features)
         columns = ["effect", "low", "high", "joint_low", "joint_high"]
@@ -86,7 +88,9 @@ class EffectsDisplay(Display):
         table, at = self.table, np.arange(len(self.table))
         ax = new_axes(ax, row_height(len(table)))
         zero_line(ax)
-        ax.hlines(at, table["joint_low"], table["joint_high"], color=GREY, lw=1, label="joint 95 %")
+        if table["joint_low"].notna().any():
+            ends = table["joint_low"], table["joint_high"]
+            ax.hlines(at, *ends, color=GREY, lw=1, label="joint 95 %")
         ax.hlines(at, table["low"], table["high"], color=BLUE, lw=2.4, label="95 % interval")
         selected = table["selected"].to_numpy(bool)
         for rows, fill, name in ((selected, BLUE, "selected"), (~selected, PAPER, "not selected")):

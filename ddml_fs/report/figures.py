@@ -139,11 +139,12 @@ OVERLAP = {
 def of_selector(selector: Any, audit: Any) -> list[Picture]:
     """Effects, the number of features, and with several domains what differs between them."""
     teller = selector if audit is None else audit
+    bands = "The joint intervals hold for all features together."
     out = [
         draw(
             "effects",
             "Effects of the best features",
-            "The joint intervals hold for all features together.",
+            bands if selector.has_joint_intervals else "Each interval holds for its feature alone.",
             EffectsDisplay,
             teller,
             each=0.24,
