@@ -7,7 +7,7 @@ the same way, with the weights p(1 − p) of its last Newton step in Ω. Leaving
 one Newton step, an approximation.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
@@ -145,9 +145,11 @@ class Fit:
     def __init__(self, rows, covariates, penalty, block, weight=None):
         self.covariates, self.penalty, self.block = covariates, penalty, block
         self.A, self.B = rows.train[:, covariates], rows.new[:, covariates]
-        self.weight: Any = 1.0 if weight is None else weight / weight.mean()
-        targets = rows.train if weight is None else self.weight[:, None] * rows.train
-        self.gram = Gram(self.A, penalty, None if weight is None else self.weight)
+        self.weight, targets = 1.0, rows.train
+        if weight is not None:
+            self.weight = weight = weight / weight.mean()
+            targets = weight[:, None] * rows.train
+        self.gram = Gram(self.A, penalty, weight)
         # Columns that are not covariates have the residuals of a plain regression.
         gamma, own = self.gram.coefficients(targets), block[covariates]
         self.residual = rows.new - self.B @ gamma
