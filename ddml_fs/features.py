@@ -231,6 +231,23 @@ class Features:
     scale: np.ndarray
     near: np.ndarray
 
+    @classmethod
+    def without_rows(cls, unit, group, scale, near):
+        """Features of one column each, of a table whose rows are not at hand."""
+        D, F = len(group), len(near)
+        return cls(
+            X=np.empty((0, D)),
+            feature=np.arange(D),
+            Z=np.empty((0, F), np.float32),
+            own=np.arange(F),
+            binary=np.zeros(F, bool),
+            unit=unit,
+            step=np.ones(F),
+            group=group,
+            scale=scale,
+            near=near,
+        )
+
     @property
     def n_features(self):
         """Number of distinct features, F."""

@@ -89,22 +89,8 @@ def features_from_products(n, mean, S):
         else:
             kept.append(j)
     columns = np.array(kept, dtype=int)
-    return (
-        Features(
-            X=np.empty((0, P)),
-            feature=np.arange(P),
-            Z=np.empty((0, len(kept)), np.float32),
-            own=np.arange(len(kept)),
-            binary=np.zeros(len(kept), bool),
-            unit=sd[columns],
-            step=np.ones(len(kept)),
-            group=group,
-            scale=scale,
-            near=near_of(R[np.ix_(columns, columns)]),
-        ),
-        columns,
-        sd[columns],
-    )
+    near = near_of(R[np.ix_(columns, columns)])
+    return Features.without_rows(sd[columns], group, scale, near), columns, sd[columns]
 
 
 def forms_of_fold(cells, k, covariates, shrinkage, block):

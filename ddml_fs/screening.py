@@ -134,16 +134,6 @@ def features_with_rest(features, n_columns, kept, rest, sd):
     group[kept] = features.group
     group[rest] = F + np.arange(len(rest))
     scale[kept] *= np.sign(features.scale)
-    first = np.r_[kept[features.first], rest]
-    return Features(
-        X=np.empty((0, n_columns)),
-        feature=np.arange(n_columns),
-        Z=np.empty((0, len(first)), np.float32),
-        own=np.arange(len(first)),
-        binary=np.zeros(len(first), bool),
-        unit=sd[first],
-        step=np.ones(len(first)),
-        group=group,
-        scale=scale,
-        near=np.r_[features.near, F + np.arange(len(rest))],
-    )
+    unit = sd[np.r_[kept[features.first], rest]]
+    near = np.r_[features.near, F + np.arange(len(rest))]
+    return Features.without_rows(unit, group, scale, near)
