@@ -19,13 +19,13 @@ def latents():
 
 
 def test_random_features_approach_exact_hsic(latents):
-    """The error of m features falls as 1/√m; at m = 4000 it is a few per cent of a kernel entry."""
+    """The error of m features falls as 1/√m; at m = 1000 it is several per cent of an entry."""
     Zc, Zt, Zy = latents.chunk(3, -1)
     pairs = ((Zc, Zt), (Zc, Zy), (Zt, Zy))
     exact = sum(losses.exact_hsic(a, b) for a, b in pairs)
-    features = losses.RandomFeatures([1, 2, 3], 4, 4000, latents)
+    features = losses.RandomFeatures([1, 2, 3], 4, 1000, latents)
     approximate = features.hsic_loss(latents)
-    torch.testing.assert_close(approximate, exact, rtol=0.06, atol=0)
+    torch.testing.assert_close(approximate, exact, rtol=0.12, atol=0)
     assert exact[0] > 2 * exact[1]  # dependence is seen
 
 

@@ -19,7 +19,7 @@ from bad_tables import (
     outcome,
     tables,
 )
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -36,6 +36,7 @@ def examples(n):
         derandomize=True,
         deadline=None,
         database=None,
+        phases=[Phase.generate],  # a failing table is small already, and shrinking takes minutes
         suppress_health_check=list(HealthCheck),
     )
 
@@ -272,7 +273,8 @@ def test_constants_and_copies_change_nothing(data):
     found = swept(np.column_stack([X, np.ones(60)]), y, domain)
     same(found.iloc[:-1], wanted)
     found = swept(np.column_stack([X, X[:, 0]]), y, domain)
-    assert found["rank"].iloc[-1] == found["rank"].iloc[0]
+    assert found["rank"].iloc[-1] == len(found)
+    same(found.iloc[:-1], wanted, ["rank"])
     assert found["effect"].iloc[-1] == found["effect"].iloc[0]
     same(found.iloc[:-1], wanted, ["tstat", "pvalue"])
 
