@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import typer.main
 import yaml
+from published_files import DATA, needs
 
 from ddml_fs.cli import app
+from ddml_fs.datasets.jobs import JOBS_PREPARED
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -18,6 +20,7 @@ PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```(?:bash|console|sh|shell)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(ddml-fs [^`\n]+)`")
 NOT_RUN = "# not run"
+NEEDS = {"docs/believe.md": [needs(JOBS_PREPARED)]}  # pages on data that must be there
 HARD = (
     "foretell",
     "1 / s",
@@ -30,6 +33,12 @@ HARD = (
 
 def name_of(path):
     return path.relative_to(ROOT).as_posix()
+
+
+def pages_to_run():
+    """Pages with Python blocks, each skipped where its data are missing."""
+    names = {name_of(page): page for page in PAGES if blocks(page)}
+    return [pytest.param(page, id=n, marks=NEEDS.get(n, ())) for n, page in names.items()]
 
 
 def blocks(path):
@@ -89,13 +98,15 @@ def hooks():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("path", [page for page in PAGES if blocks(page)], ids=name_of)
+@pytest.mark.parametrize("path", pages_to_run())
 def test_python_blocks_run(path, tmp_path, monkeypatch):
     """The blocks of one page share a namespace, and run one after the other in an empty folder."""
     import sklearn
 
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")
+    if DATA:  # may be relative to where the tests were started
+        monkeypatch.setenv("DDML_FS_DATA", str(Path(DATA).resolve()))
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
     with sklearn.config_context():
