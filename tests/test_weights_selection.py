@@ -305,14 +305,16 @@ def test_weights_and_clusters_travel_through_pipelines(rows):
         search.fit(X, label, sample_weight=weight, cluster=cluster)
         best = search.best_estimator_[0].effects_.drop(columns="selected")
         pd.testing.assert_frame_equal(best, alone.effects_.drop(columns="selected"))
-    pipeline = make_pipeline(selector(3), LogisticRegression())
-    step = "causalfeatureselector__"
-    known = {f"{step}sample_weight": weight, f"{step}cluster": cluster}
-    pipeline.fit(X, label, **known)
-    pd.testing.assert_frame_equal(pipeline[0].effects_, alone.effects_)
-    search = GridSearchCV(pipeline, grid, cv=2).fit(X, label, **known)
-    best = search.best_estimator_[0].effects_.drop(columns="selected")
-    pd.testing.assert_frame_equal(best, alone.effects_.drop(columns="selected"))
+    # Other libraries may have turned routing on.
+    with sklearn.config_context(enable_metadata_routing=False):
+        pipeline = make_pipeline(selector(3), LogisticRegression())
+        step = "causalfeatureselector__"
+        known = {f"{step}sample_weight": weight, f"{step}cluster": cluster}
+        pipeline.fit(X, label, **known)
+        pd.testing.assert_frame_equal(pipeline[0].effects_, alone.effects_)
+        search = GridSearchCV(pipeline, grid, cv=2).fit(X, label, **known)
+        best = search.best_estimator_[0].effects_.drop(columns="selected")
+        pd.testing.assert_frame_equal(best, alone.effects_.drop(columns="selected"))
 
 
 # --- The curve of a number ---
