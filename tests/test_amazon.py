@@ -54,8 +54,7 @@ def test_sweep_equals_single_fits(words):
             (0.745, 0.765, 0.772),
             marks=pytest.mark.xfail(
                 strict=True,
-                reason="0.740, 0.760 and 0.762 since the order serves real tables; naive Bayes "
-                "wants words that go together with no other, which no other model asks for.",
+                reason="0.740, 0.760 and 0.762 with the order that was chosen on real tables.",
             ),
         ),
     ],
