@@ -55,11 +55,13 @@ def number(value):
 
     Examples
     --------
-    >>> number(0.12345), number(-12345.6), number(0.0), number(float("nan"))
-    ('0.123', '-12346', '0', '–')
+    >>> number(0.12345), number(-12345.6), number(0.0), number(float("nan")), number(-np.inf)
+    ('0.123', '-12346', '0', '–', '-∞')
     """
-    if not np.isfinite(value):
+    if np.isnan(value):
         return "–"
+    if np.isinf(value):
+        return "∞" if value > 0 else "-∞"
     return f"{value:.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
@@ -175,7 +177,9 @@ def selector_html(selector):
     # Effects of one standard deviation share an axis.
     unit = np.where(shown["effect"] == 0, 1.0, shown["std_effect"] / shown["effect"])
     low, high = (shown[end].to_numpy() * unit for end in ("low", "high"))
-    limits = min(0.0, low.min(initial=0.0)), max(0.0, high.max(initial=0.0))
+    known = np.concatenate([end[np.isfinite(end)] for end in (low, high, shown["std_effect"])])
+    limits = min(0.0, known.min(initial=0.0)), max(0.0, known.max(initial=0.0))
+    low, high = np.clip(low, *limits), np.clip(high, *limits)  # infinite ends
     rows = [
         [
             str(int(row["rank"])),

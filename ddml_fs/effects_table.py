@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ddml_fs.domains import TINY, across_domains
+from ddml_fs.domains import across_domains
+from ddml_fs.evidence import TINY
 from ddml_fs.inference import holm, robustness_value
 from ddml_fs.scores import DELTA
 
@@ -91,6 +92,7 @@ def effects_table(evidence, result, domains):
         "qvalue": stats.false_discovery_control(pvalue),
         "holm": holm(pvalue),
         "df": df,
+        "unbounded": chosen(shown, [np.broadcast_to(s.unbounded, len(df)) for s in evidence]),
     }
     columns |= {
         f"effect[{name}]": chosen(shown, [part.by_domain[d] for part in parts]) / unit
@@ -151,12 +153,13 @@ def spread_to_copies(table, order, group, scale, names):
     for name in in_units:
         size = np.abs(ratio) if name in ("stderr", *TAUS) else ratio
         spread[name] = spread[name] * size
-    for name in ("std_effect", "tstat", "z"):
+    for name in ("std_effect", "tstat", "z", "unbounded"):
         spread[name] = spread[name] * np.sign(ratio)
     zero = [c for c in in_units if c.startswith("effect")] + [
         "std_effect",
         "tstat",
         "z",
+        "unbounded",
         "score",
         "robustness",
     ]

@@ -136,6 +136,37 @@ def bootstrap_maxima(influence, n_draws, rng, cluster=None):
     return np.sort(np.abs(draws @ scaled).max(1, initial=0.0))
 
 
+def separation(X, y):
+    """On which side the rows do not bound the log-odds of columns: 1 above, −1 below, 0 on none.
+
+    If all rows with a 0/1 column have the same label, no effect in that direction is too large for
+    the data, whatever the other columns are.
+
+    Parameters
+    ----------
+    X : array of shape (N, P)
+    y : array of shape (N,)
+        0/1 labels.
+
+    Returns
+    -------
+    side : int array of shape (P,)
+        0 for columns that are not 0/1.
+
+    Examples
+    --------
+    >>> X = np.array([[1, 1, 0.5], [1, 0, 2.0], [0, 1, 1.0], [0, 0, 1.0]])
+    >>> separation(X, np.array([1, 1, 1, 0])).tolist()
+    [1, 1, 0]
+    """
+    zero_one = ((X == 0) | (X == 1)).all(0)
+    n_with, with_label = X.sum(0), y @ X
+    n_without, without_label = len(X) - n_with, y.sum() - with_label
+    above = (with_label == n_with) | (without_label == 0)
+    below = (with_label == 0) | (without_label == n_without)
+    return zero_one * (above.astype(int) - below)
+
+
 def strength(cf_y, cf_d, rho=1.0):
     """|ρ|·√(cf_y·cf_d / (1 − cf_d)): the bias of a confounder, in units of S."""
     return abs(rho) * np.sqrt(cf_y * cf_d / (1 - cf_d))

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ddml_fs.domains import COLLINEAR, Evidence
 from ddml_fs.encoding import Target
 from ddml_fs.engine.affine_fits import forms_of
 from ddml_fs.engine.plan import penalty_for
 from ddml_fs.engine.product_rows import FLAT, ProductRows
+from ddml_fs.evidence import Evidence
 from ddml_fs.features import Features
 from ddml_fs.near_copies import near_of
+from ddml_fs.score_tests import COLLINEAR
 from ddml_fs.scores import DELTA
 from ddml_fs.sweep import find_stable
 

@@ -118,6 +118,9 @@ class FittedSelection(Versioned, HTMLRepr, TableSelector):
     def conf_int(self, level: float = 0.95, joint: bool = False) -> pd.DataFrame:
         """Confidence intervals of the mean effects.
 
+        An end is infinite if all rows with a 0/1 feature have the same label: then no effect on the
+        log-odds is too large for the data.
+
         Parameters
         ----------
         level : float, default=0.95
@@ -138,10 +141,14 @@ class FittedSelection(Versioned, HTMLRepr, TableSelector):
         reach = stats.t.ppf(0.5 + level / 2, self._error_df_)
         if joint:
             reach = np.quantile(self._maxima_, level)
-        half = reach * self._table_["stderr"]
-        return pd.DataFrame(
-            {"low": self._table_["effect"] - half, "high": self._table_["effect"] + half}
-        )
+        table, half = self._table_, reach * self._table_["stderr"]
+        low, high = table["effect"] - half, table["effect"] + half
+        if "unbounded" in table:  # not in tables of earlier versions
+            low, high = (
+                low.mask(table["unbounded"] < 0, -np.inf),
+                high.mask(table["unbounded"] > 0, np.inf),
+            )
+        return pd.DataFrame({"low": low, "high": high})
 
     def plot(self, kind: str = "effects", ax: Any = None, **options: Any) -> Any:
         """Plot the fit; needs matplotlib.

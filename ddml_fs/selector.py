@@ -73,8 +73,8 @@ class CausalFeatureSelector(FitSparse, BaseEstimator):
         linear score). "auto" is the first for labels and the second for numbers.
     covariates : {"stable", "all"}, default="stable"
         Which features serve as covariates, with several domains. A consequence of the label biases
-        the effects of its causes if it is a covariate. "stable": features whose effects differ
-        between the domains in a quick ridge sweep are treatments, but not covariates.
+        the effects of its causes if it is a covariate. "stable": features whose effects clearly
+        differ between the domains in a quick ridge sweep are treatments, but not covariates.
     n_folds : int, default=5
         Number of folds of the cross-fitting; fewer if the rarest class has fewer rows.
     fdr_level : float, default=0.1
@@ -134,19 +134,20 @@ class CausalFeatureSelector(FitSparse, BaseEstimator):
     feature (for a category: per standard deviation of the best-fitting sum of its levels);
     ``std_effect``, the same per standard deviation; ``stderr``, ``tstat``; ``pvalue`` of no effect,
     from a score test with ``df`` columns or, if effects differ between domains, of the mean effect
-    in a new domain; ``qvalue`` (Benjamini–Hochberg), ``holm``; ``effect[d]`` in domain d;
-    ``sign_agreement``, the share of domains whose effect has the sign of the mean;
-    ``I2``, the heterogeneity; ``tau``, the standard deviation of the effect between domains, with
-    its interval ``tau_low`` to ``tau_high``; ``instability``, tau relative to the effect, from 0 to
-    1; ``z``, the mean divided by the standard deviation of the effect in a new domain;
-    ``stability``, the probability that the effect in a new domain has the sign of the mean;
-    ``robustness``, the share of the remaining variance of the feature and of the outcome that a
-    confounder which was not measured would have to explain to bring the effect to zero; ``score``,
-    ``rank``, ``selected``. With several classes, a row describes the ``class`` with the
-    largest |z|, and p-values account for this choice. Standard errors are corrected for the degrees
-    of freedom of the nuisances. They are model-based or, with weights that differ or with clusters,
-    robust (sandwich), as are the tests and the joint intervals. A constant column has the effect 0,
-    the p-value 1 and no standard error (NaN).
+    in a new domain; ``qvalue`` (Benjamini–Hochberg), ``holm``; ``unbounded``, the end of the
+    interval that is infinite, 1 or −1, see :meth:`conf_int`; ``effect[d]`` in domain d;
+    ``sign_agreement``, the share of domains whose effect has the sign of the mean; ``I2``, the
+    heterogeneity; ``tau``, the standard deviation of the effect between domains, with its interval
+    ``tau_low`` to ``tau_high``; ``instability``, tau relative to the effect, from 0 to 1; ``z``,
+    the mean divided by the standard deviation of the effect in a new domain; ``stability``, the
+    probability that the effect in a new domain has the sign of the mean; ``robustness``, the share
+    of the remaining variance of the feature and of the outcome that a confounder which was not
+    measured would have to explain to bring the effect to zero; ``score``, ``rank``, ``selected``.
+    With several classes, a row describes the ``class`` with the largest |z|, and p-values account
+    for this choice. Standard errors are corrected for the degrees of freedom of the nuisances. They
+    are model-based or, with weights that differ or with clusters, robust (sandwich), as are the
+    tests and the joint intervals. A constant column has the effect 0, the p-value 1 and no standard
+    error (NaN).
 
     Rows with a negative ``sample_domain`` are targets, as in skada, and are never used. Sparse
     input is made dense unless it stays sparse (see ``memory_budget``). Rows in blocks and sparse

@@ -3,11 +3,11 @@
 import numpy as np
 from scipy.special import expit
 
-from ddml_fs.domains import collect
 from ddml_fs.engine.affine_fits import forms_of
 from ddml_fs.engine.plan import penalty_for
 from ddml_fs.engine.product_rows import SparseRows
 from ddml_fs.engine.sparse_sums import sums_of
+from ddml_fs.evidence import collect
 from ddml_fs.scores import Logistic
 from ddml_fs.screening import joined_evidence
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ddml_fs.domains import TINY, Evidence
 from ddml_fs.encoding import strata_of
 from ddml_fs.engine.folds import make_folds
 from ddml_fs.engine.sparse_sums import FLAT, cells_of, sums_of
+from ddml_fs.evidence import TINY, Evidence
 from ddml_fs.product_sweep import ProductResult, evidence_from_products, features_from_products
 from ddml_fs.screening import Screened, features_with_rest, joined_evidence, part_of
 from ddml_fs.sparse_logistic import SparseLogistic

@@ -7,11 +7,12 @@ from zlib import crc32
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ddml_fs.domains import across_domains, collect
+from ddml_fs.domains import across_domains
 from ddml_fs.encoding import Target, strata_of
 from ddml_fs.engine.folds import draw_seed
 from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.resources import Resources
+from ddml_fs.evidence import collect
 from ddml_fs.features import ROOMY, Features
 from ddml_fs.hinges import bent_columns
 from ddml_fs.nuisances import Additive, Ridge
@@ -159,8 +160,8 @@ def sweep(
     score : ResidualScore
     seed, n_folds : int
     stable_only : bool
-        Whether only stable features are covariates: those whose effects do not differ between
-        domains in quick ridge sweeps.
+        Whether only stable features are covariates: all but those whose effects clearly differ
+        between domains in quick ridge sweeps.
     resources : Resources
     dose : {"auto", "linear", "spline"}
         Whether effects of numbers are lines or curves; "auto": curves if they lower the held-out
@@ -252,7 +253,7 @@ def sweep(
 
 
 def find_stable(evidence, progress):
-    """Features whose effects do not differ between domains, found by quick sweeps.
+    """Features whose effects do not clearly differ between domains, found by quick sweeps.
 
     Parameters
     ----------
@@ -269,7 +270,8 @@ def find_stable(evidence, progress):
     for _ in range(SCREENS):
         progress.enter("screening for unstable features")
         parts = [across_domains(*s.by_domain()) for s in evidence(stable)]
-        stable = np.all([part.stable for part in parts], 0)
+        # A confounder that is left out biases the effects of others, so only clear cases are.
+        stable = ~np.any([part.clearly_unstable for part in parts], 0)
         LOGGER.info("Screening: %d of %d features are stable", stable.sum(), len(stable))
         if stable.sum() < 2:
             stable = None

@@ -16,8 +16,8 @@ from ddml_fs.audit.leaks import cells_of, explained_by, find_leaks, held_out_mea
 from ddml_fs.audit.shift import base_rates, effect_shift, mean_shift
 from ddml_fs.audit.verdicts import verdicts
 from ddml_fs.datasets import fetch_shift, make_domain_data
-from ddml_fs.domains import Evidence
 from ddml_fs.encoding import read_target
+from ddml_fs.evidence import Evidence
 from ddml_fs.features import read_features
 
 

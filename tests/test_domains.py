@@ -8,7 +8,8 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from ddml_fs.domains import across_domains, collect
+from ddml_fs.domains import across_domains
+from ddml_fs.evidence import collect
 from ddml_fs.scores import Logistic, PartiallyLinear
 
 
@@ -147,6 +148,25 @@ def test_instability_is_a_size(mixed):
     assert less.stable.tolist() == more.stable.tolist() == [True, False]
     assert more.instability[0] == pytest.approx(0.11, abs=0.01)
     assert more.instability[1] == pytest.approx(less.instability[1], abs=0.01)
+
+
+def test_clearly_unstable_needs_size_and_evidence(mixed):
+    """The p-values are those of Cochran's Q; of 500 equal effects, some vary by chance alone."""
+    ours = across_domains(*mixed)
+    tails = [stats.chi2.sf(Q, len(mixed[0]) - 1) for Q in ours.Q]
+    np.testing.assert_allclose(ours.pvalue_equal, tails)
+    smallest = sorted(tails)
+    passed = [p for k, p in enumerate(smallest, 1) if p <= 0.01 * k / len(tails)]
+    known = np.array(tails) <= max(passed)
+    assert ours.clearly_unstable.tolist() == (known & ~ours.stable).tolist()
+    assert 0 < ours.clearly_unstable.sum() < (~ours.stable).sum()
+
+    rng = np.random.default_rng(0)
+    I = np.full((3, 500), 20.0)
+    equal = across_domains(np.sqrt(I) * rng.standard_normal(I.shape), I)
+    assert (~equal.stable).sum() > 50
+    assert not equal.clearly_unstable.any()
+    assert not across_domains(I[:1], I[:1]).clearly_unstable.any()
 
 
 def test_one_domain():

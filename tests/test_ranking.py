@@ -11,13 +11,14 @@ from scipy import stats
 from scipy.special import expit
 
 from ddml_fs import inference
-from ddml_fs.domains import Evidence, across_domains
+from ddml_fs.domains import across_domains
 from ddml_fs.effects_table import effects_table, spread_to_copies
 from ddml_fs.elimination import eliminate
 from ddml_fs.encoding import read_domains, read_target
 from ddml_fs.engine.network import Sizes
 from ddml_fs.engine.plan import make_plan, make_shards
 from ddml_fs.engine.resources import Resources
+from ddml_fs.evidence import Evidence
 from ddml_fs.features import read_features
 from ddml_fs.nuisances import Additive
 from ddml_fs.ranking import Ranker, feature_scores

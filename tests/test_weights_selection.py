@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from ddml_fs import CausalFeatureSelector
 from ddml_fs.datasets import make_domain_data
-from ddml_fs.domains import collect
+from ddml_fs.evidence import collect
 from ddml_fs.inference import bootstrap_maxima, cluster_sums
 from ddml_fs.number import area, choose_number, loss_of
 from ddml_fs.scores import Logistic, PartiallyLinear

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ddml_fs.domains import SMALL, TINY, across_domains, heterogeneity
+from ddml_fs.domains import SMALL, across_domains, heterogeneity
+from ddml_fs.evidence import TINY
 from ddml_fs.inference import normal_interval
 
 MATERIAL = 0.2  # of a standard deviation: differences between means that are worth a word

@@ -20,6 +20,8 @@ from ddml_fs.plotting.style import (
 )
 from ddml_fs.validation import check_integer
 
+COLUMNS = ["effect", "low", "high", "joint_low", "joint_high"]
+
 
 class EffectsDisplay(Display):
     """Effects of the best features with pointwise and joint 95 % intervals.
@@ -78,16 +80,20 @@ class EffectsDisplay(Display):
             interval = selector.conf_int(joint=joint).to_numpy() if shown else np.nan
             effects[[f"{name}low", f"{name}high"]] = interval
         effects = known_effects(effects).sort_values("rank", kind="stable").head(n_features)
-        columns = ["effect", "low", "high", "joint_low", "joint_high"]
         unit = units(effects) if per == "sd" else np.ones(len(effects))
-        table = effects[columns].mul(unit, axis=0).assign(selected=effects["selected"])
+        table = effects[COLUMNS].mul(unit, axis=0).assign(selected=effects["selected"])
         return cls(table, label).plot(ax)
 
     def draw(self, ax: Any) -> Any:
         """Draw on the axes."""
-        table, at = self.table, np.arange(len(self.table))
-        ax = new_axes(ax, row_height(len(table)))
+        at, ax = np.arange(len(self.table)), new_axes(ax, row_height(len(self.table)))
         zero_line(ax)
+        # Infinite ends of intervals become arrows beyond all others.
+        edge = 1.15 * self.table[COLUMNS].abs().replace(np.inf, np.nan).max(axis=None)
+        table = self.table.replace({np.inf: edge, -np.inf: -edge})
+        for end, arrow in (("low", "<"), ("high", ">")):
+            rows = np.isinf(self.table[end].to_numpy())
+            ax.scatter(table[end][rows], at[rows], marker=arrow, color=BLUE, s=32)
         if table["joint_low"].notna().any():
             ends = table["joint_low"], table["joint_high"]
             ax.hlines(at, *ends, color=GREY, lw=1, label="joint 95 %")
