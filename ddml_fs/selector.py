@@ -146,8 +146,7 @@ class CausalFeatureSelector(FitSparse, BaseEstimator):
     With several classes, a row describes the ``class`` with the largest |z|, and p-values account
     for this choice. Standard errors are corrected for the degrees of freedom of the nuisances. They
     are model-based or, with weights that differ or with clusters, robust (sandwich), as are the
-    tests and the joint intervals. A constant column has the effect 0, the p-value 1 and no standard
-    error (NaN).
+    tests and the joint intervals. A constant column has effect 0, p-value 1 and no stderr (NaN).
 
     Rows with a negative ``sample_domain`` are targets, as in skada, and are never used. Sparse
     input is made dense unless it stays sparse (see ``memory_budget``). Rows in blocks and sparse
