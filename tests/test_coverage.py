@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 from typer.testing import CliRunner
 
 from benchmarks.coverage import __main__ as command
 from benchmarks.coverage import runs
+from benchmarks.coverage.expected import expected_coverage
 from benchmarks.coverage.grid import CONSTANT, MODELS, Setting, grid
 from benchmarks.coverage.methods import DEFAULT, METHODS, ORACLE, PEER, Found, estimate, methods_for
 from benchmarks.coverage.worlds import draw
@@ -93,6 +94,23 @@ def test_clusters_make_plain_intervals_too_short():
     assert np.mean(ratio) > 1.3
 
 
+@pytest.mark.parametrize(("bias", "rest"), [(0.0, 0.2), (1.0, 0.2), (0.5, 1.0)])
+def test_expected_coverage_needs_few_replications(bias, rest):
+    """Near the truth on average, and closer to it than a count of the same replications."""
+    rng = np.random.default_rng(0)
+    spread = np.hypot(1, rest)
+    truth = norm.cdf((1.96 - bias) / spread) - norm.cdf((-1.96 - bias) / spread)
+    found, counted = [], []
+    for _ in range(300):
+        controls = rng.standard_normal(500)
+        error = controls[:20] + bias + rest * rng.standard_normal(20)
+        found.append(expected_coverage(error, np.full(20, 1.96), controls[:20], controls))
+        counted.append((np.abs(error) < 1.96).mean())
+    assert np.mean(found) == pytest.approx(truth, abs=0.01)
+    assert np.std(found) < 0.75 * np.std(counted)
+    assert np.isnan(expected_coverage(error[:4], error[:4], controls[:4], controls))
+
+
 # --- The machinery ---
 
 
@@ -113,7 +131,7 @@ def test_chunks_are_made_once(cache, monkeypatch):
 
     def fake(method, data, score, seed):
         made.append((method, seed))
-        return Found(data.truth + 0.1 * seed, 1.0, data.truth + 0.1 * seed - 1, np.inf, seed > 3)
+        return Found(data.truth + 0.1 * seed, 1.0, data.truth + 0.1 * seed - 1, 9.0, seed > 3)
 
     monkeypatch.setattr(runs, "estimate", fake)
     setting = Setting("linear", "binary", "interactive", "constant", 10, 50)
@@ -132,6 +150,7 @@ def test_chunks_are_made_once(cache, monkeypatch):
     assert table["sd"] == pytest.approx(0.1 * np.std(range(12), ddof=1))
     assert table["warned"] == pytest.approx(8 / 12)
     assert table["from"] < 11 / 12 < table["to"]
+    assert 0.9 < table["expected"] <= 1  # the intervals are long
 
 
 def test_command_writes_the_table(cache, tmp_path, monkeypatch):

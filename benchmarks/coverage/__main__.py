@@ -14,14 +14,18 @@ import pandas as pd
 import typer
 from scipy.stats import binomtest
 
+from benchmarks.coverage.expected import expected_coverage
 from benchmarks.coverage.grid import grid, quick_grid
+from benchmarks.coverage.methods import ORACLE
 from benchmarks.coverage.runs import run_all
 from experiments.writing import Writer
 
 RESULTS = Path(__file__).parents[1] / "results"
 NOTES = """\
-Coverage of 95 % intervals, with a binomial 95 % interval of the coverage itself. "bias" is the mean
-error of the estimates, "sd" their standard deviation, "mean stderr" the mean of the reported
+Coverage of 95 % intervals, with a binomial 95 % interval of the coverage itself. "expected" is the
+coverage to expect of many replications, from the bias and the spread relative to the true nuisances
+(`benchmarks/coverage/expected.py`): with few replications it is the better figure. "bias" is the
+mean error of the estimates, "sd" their standard deviation, "mean stderr" the mean of the reported
 standard errors: a bias that is not small next to "sd", or a "mean stderr" below "sd", is the reason
 of intervals that do not hold. "warned" is the share of fits that gave a `DDMLWarning`. "true
 nuisances" is the score with the true nuisance functions. The effect is 1 (1.25 on average if
@@ -41,6 +45,20 @@ def summarise(runs):
     table : DataFrame
     """
 
+    controls = {
+        key: part.set_index("seed")["effect"] - part["truth"].to_numpy()
+        for key, part in runs[runs["method"] == ORACLE].groupby(["setting", "rows"])
+    }
+
+    def expected(part):
+        """The expected coverage; unknown without the true nuisances on the same draws."""
+        control = controls.get(part.name[:2])
+        if control is None or not part["seed"].isin(control.index).all():
+            return float("nan")
+        error, half = part["effect"] - part["truth"], (part["high"] - part["low"]) / 2
+        own = control[part["seed"]]
+        return expected_coverage(*(a.to_numpy() for a in (error, half, own, control)))
+
     def line(part):
         held = (part["low"] <= part["truth"]) & (part["truth"] <= part["high"])
         error = part["effect"] - part["truth"]
@@ -51,6 +69,7 @@ def summarise(runs):
                 "coverage": held.mean(),
                 "from": interval.low,
                 "to": interval.high,
+                "expected": expected(part),
                 "bias": error.mean(),
                 "sd": error.std(ddof=1),
                 "mean stderr": part["stderr"].mean(),
