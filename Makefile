@@ -56,6 +56,7 @@ bench: $(VENV)/.experiments
 	@$(BIN)/python -m benchmarks.effect
 	@$(BIN)/python -m benchmarks.sweep
 	@$(BIN)/python -m benchmarks.coverage --quick
+	@$(BIN)/python -m benchmarks.growth --quick
 	@$(BIN)/python -m benchmarks.blocks
 	@$(BIN)/python -m benchmarks.screen
 	@$(BIN)/python -m benchmarks.federated
