@@ -58,6 +58,7 @@ bench: $(VENV)/.experiments
 	@$(BIN)/python -m benchmarks.coverage --quick
 	@$(BIN)/python -m benchmarks.blocks
 	@$(BIN)/python -m benchmarks.screen
+	@$(BIN)/python -m benchmarks.workers
 	@$(BIN)/python -m benchmarks.federated
 
 docs: $(VENV)/.docs
