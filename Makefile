@@ -59,6 +59,7 @@ bench: $(VENV)/.experiments
 	@$(BIN)/python -m benchmarks.growth --quick
 	@$(BIN)/python -m benchmarks.blocks
 	@$(BIN)/python -m benchmarks.screen
+	@$(BIN)/python -m benchmarks.workers
 	@$(BIN)/python -m benchmarks.federated
 
 docs: $(VENV)/.docs

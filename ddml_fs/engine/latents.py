@@ -1,24 +1,26 @@
 """The nuisance models m̂ and ĝ on the latents (Eqs. 20 and 21), and their held-out predictions.
 
-The heads Ψ are two stacked networks on the latents, trained together with Φ. scikit-learn models
-are fitted afterwards on the latents of the training rows. The output of the head is an additional
-input, because forests with axis-parallel splits approximate it poorly from the latents.
+The heads Ψ are two stacked networks on the latents, trained together with Φ. scikit-learn models,
+or small forests on the residuals of a network with shrinkage, are fitted afterwards on the latents
+of the training rows. The output of the head is an additional input, because forests with
+axis-parallel splits approximate it poorly from the latents.
 """
 
 import numpy as np
 import torch
 from joblib import delayed
-from sklearn.ensemble import RandomForestRegressor
 
+from ddml_fs.engine.forest import ForestSettings, draw_trees, predict_forests
 from ddml_fs.engine.losses import half_log
-from ddml_fs.engine.models import fit_predict, fit_weighted, seeded
+from ddml_fs.engine.models import fit_predict, seeded
 from ddml_fs.engine.network import ARMS, HEADS, Heads
 from ddml_fs.engine.train import train
 from ddml_fs.progress import Progress, run_parallel
 from ddml_fs.scores import DELTA
+from ddml_fs.workers import parallel
 
-RESIDUAL_FOREST = {"n_estimators": 10, "min_samples_leaf": 30, "max_features": 0.5}
-RESIDUAL_FOREST |= {"max_samples": 0.3}
+RESIDUAL_FOREST = ForestSettings(n_trees=10, min_leaf=30, max_features=0.5, max_samples=0.3)
+PROBLEMS_AT_ONCE = 25  # for forests: enough to share the cost of an operation, few for the memory
 
 
 class ArmObjective:
@@ -109,8 +111,9 @@ def predict_from_models(objective, stack, pair, *, arms, n_jobs, rate, progress=
     n_jobs : int, optional
         Number of joblib workers.
     rate : float, optional
-        For networks with shrinkage: small forests predict the residuals, multiplied by this rate.
-        Full models would undo the shrinkage. By default, full models are fitted.
+        For networks with shrinkage: small forests predict the residuals, multiplied by this rate,
+        see :func:`predict_residuals`. Full models would undo the shrinkage. By default, full models
+        are fitted.
     progress : Progress, optional
         Told of every problem.
 
@@ -118,10 +121,11 @@ def predict_from_models(objective, stack, pair, *, arms, n_jobs, rate, progress=
     -------
     values : array of shape (2 or 4, P, n)
     """
+    if rate is not None:
+        return predict_residuals(objective, stack, rate, n_jobs=n_jobs, progress=progress)
     with torch.no_grad():
         train, hold = (stack.batch(stack.rows(part)[0]) for part in ("train", "hold"))
-        inputs = [_head_inputs(objective, batch) for batch in (train, hold)]
-        fits = [_head_outputs(objective, batch) for batch in (train, hold)]
+        inputs = [_at_the_heads(objective, b)[0].cpu().numpy() for b in (train, hold)]
     T, Y = train.T.cpu().numpy(), train.Y.cpu().numpy()
     theta_0 = np.zeros(stack.P)
     if objective.coupled:
@@ -136,19 +140,8 @@ def predict_from_models(objective, stack, pair, *, arms, n_jobs, rate, progress=
         rows = stack.folds[i // stack.p].train
         return None if stack.weight is None else stack.plan.weight[rows]
 
-    def on_residuals(i, n):
-        out = []
-        for k, target in enumerate((T, Y)):
-            model = RandomForestRegressor(**RESIDUAL_FOREST, random_state=stack.seeds[i])
-            rest = target[i, :n] - fits[0][k][i, :n]
-            fit_weighted(model, inputs[0][k][i, :n], rest, weights(i))
-            out.append(fits[1][k][i] + rate * model.predict(inputs[1][k][i]))
-        return out
-
     def solve(i):
         n = len(stack.folds[i // stack.p].train)
-        if rate is not None:
-            return on_residuals(i, n)
         model_T, model_Y = seeded(pair(binary_T[i], binary_Y[i]), stack.seeds[i])
         t, rest, w = T[i, :n], Y[i, :n] - theta_0[i] * T[i, :n], weights(i)
         inputs_T, inputs_Y = ((inputs[0][k][i, :n], inputs[1][k][i]) for k in (0, 1))
@@ -169,21 +162,74 @@ def predict_from_models(objective, stack, pair, *, arms, n_jobs, rate, progress=
     return np.stack([scale.undo(torch.as_tensor(np.stack(part))) for scale, part in parts])
 
 
-def _head_outputs(objective, batch):
-    """Predictions of the heads, arrays (P, B) for T and Y."""
-    _, _, m, Y_raw = objective.forward(batch)
-    return [a.cpu().numpy() for a in (m, objective.outcome_mean(m, Y_raw))]
+def predict_residuals(objective, stack, rate, *, n_jobs, progress=None):
+    """Held-out predictions of the heads plus those of small forests on the heads' residuals.
+
+    Parameters
+    ----------
+    objective : Objective
+        Of a trained network.
+    stack : Stack
+    rate : float
+        Factor of the predictions of the forests.
+    n_jobs : int, optional
+        Number of threads.
+    progress : Progress, optional
+        Told of every problem.
+
+    Returns
+    -------
+    values : array of shape (2, P, n)
+        m and g.
+    """
+    progress = progress or Progress()
+    with torch.no_grad():
+        rows, weight = stack.rows("train")
+        train, hold = stack.batch(rows), stack.batch(stack.rows("hold")[0])
+        (x, fit), (x_new, fit_new) = (_at_the_heads(objective, b) for b in (train, hold))
+    rest = torch.stack([train.T, train.Y]) - fit
+
+    def solve(part, n, trees):
+        forests = predict_forests(
+            x[:, part, :n].flatten(0, 1),
+            rest[:, part, :n].flatten(0, 1),
+            x_new[:, part].flatten(0, 1),
+            trees,
+            RESIDUAL_FOREST,
+        )
+        return forests.unflatten(0, (2, -1))
+
+    parts = []
+    for g, fold in enumerate(stack.folds):
+        # Problems of a fold have the same rows and the same seed, so they share the draws.
+        first, n = g * stack.p, len(fold.train)
+        trees = draw_trees(RESIDUAL_FOREST, weight[first, :n], x.shape[-1], stack.seeds[first])
+        for start in range(first, first + stack.p, PROBLEMS_AT_ONCE):
+            end = min(start + PROBLEMS_AT_ONCE, first + stack.p)
+            parts.append((slice(start, end), n, trees))
+    # Threads: tensor operations release the GIL, and no data have to be copied.
+    solved = parallel((delayed(solve)(*part) for part in parts), n_jobs, prefer="threads")
+    for (part, *_), forests in zip(parts, solved, strict=True):
+        fit_new[:, part] += rate * forests
+        progress.advance(part.stop - part.start)
+    return np.stack([stack.t_scale.undo(fit_new[0]), stack.y_scale.undo(fit_new[1])])
 
 
-def _head_inputs(objective, batch):
-    """Inputs of the models for T and for Y, each an array (P, B, 2Z + 1)."""
-    Z, T_raw, _, Y_raw = objective.forward(batch)
+def _at_the_heads(objective, batch):
+    """What the heads of T and Y read and predict.
+
+    Returns
+    -------
+    inputs : Tensor of shape (2, P, B, 2Z + 1)
+        The latents and the output of the head.
+    predictions : Tensor of shape (2, P, B)
+    """
+    Z, T_raw, m, Y_raw = objective.forward(batch)
     roles = Z.chunk(3, -1)
-    return [
+    inputs = [
         torch.cat(
             [z for z, read in zip(roles, reads, strict=True) if read] + [output[..., None]], -1
         )
-        .cpu()
-        .numpy()
         for reads, output in zip(HEADS, (T_raw, Y_raw), strict=True)
     ]
+    return torch.stack(inputs), torch.stack([m, objective.outcome_mean(m, Y_raw)])

@@ -216,7 +216,7 @@ class Forest(OnLatents):
     ----------
     network : Network, optional
         Makes the latents; by default ``Network()``. On the latents of a network with shrinkage,
-        small forests learn its residuals.
+        small forests learn its residuals, those of many problems at once.
     """
 
     def __init__(self, *, network=None):
