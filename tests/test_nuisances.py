@@ -19,6 +19,7 @@ from ddml_fs.nuisances import (
     Forest,
     GaussianProcess,
     Network,
+    OnLatents,
     Ridge,
     Smooth,
     Sparse,
@@ -270,3 +271,10 @@ def test_settings_are_reached_through_the_estimator():
     model.set_params(nuisance__network__epochs=5)
     assert model.nuisance.network.epochs == 5
     assert clone(model).get_params()["nuisance__network__epochs"] == 5
+
+
+def test_models_on_latents_are_not_for_shrunken_networks():
+    """Forests learn the residuals of such networks, and the user's models would not be used."""
+    models = OnLatents(LinearRegression(), LinearRegression(), network=Network(shrinkage=5.0))
+    with pytest.raises(ValueError, match="network must be without shrinkage"):
+        models.check(PartiallyLinear())

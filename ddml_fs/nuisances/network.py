@@ -198,6 +198,11 @@ class OnLatents(Estimators):
         """Raise if settings are wrong or do not fit the score."""
         super().check(score)
         self._network.check(score)
+        if self._network.shrinkage:
+            raise ValueError(
+                "network must be without shrinkage for models on its latents, got shrinkage="
+                f"{self._network.shrinkage:g}; use 'shrunken_rf' for forests of its residuals."
+            )
 
     def predict(self, plan, *, arms=False, resources=None):
         """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
