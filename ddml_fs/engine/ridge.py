@@ -145,18 +145,20 @@ class Fit:
     def __init__(self, rows, covariates, penalty, block, weight=None):
         self.covariates, self.penalty, self.block = covariates, penalty, block
         self.A, self.B = rows.train[:, covariates], rows.new[:, covariates]
-        self.weight, targets = 1.0, rows.train
+        aside = np.flatnonzero(~covariates)
+        self.weight, targets = 1.0, rows.train[:, aside]
         if weight is not None:
             self.weight = weight = weight / weight.mean()
-            targets = weight[:, None] * rows.train
-        self.gram = Gram(self.A, penalty, weight)
-        # Columns that are not covariates have the residuals of a plain regression.
-        gamma, own = self.gram.coefficients(targets), block[covariates]
-        self.residual = rows.new - self.B @ gamma
+            targets = weight[:, None] * targets
+        self.gram, own = Gram(self.A, penalty, weight), block[covariates]
+        self.residual = np.empty_like(rows.new)
         self.residual[:, covariates] = left = self.gram.left_out(self.B, own)
-        for j in np.flatnonzero(~covariates & np.isin(block, own)):
-            same = own == block[j]  # covariates of its own block are excluded
-            self.residual[:, j] += left[:, same] @ gamma[same, j]
+        # Columns that are not covariates have the residuals of a plain regression.
+        gamma = self.gram.coefficients(targets)
+        self.residual[:, aside] = rows.new[:, aside] - self.B @ gamma
+        for i in np.flatnonzero(np.isin(block[aside], own)):
+            same = own == block[aside[i]]  # covariates of its own block are excluded
+            self.residual[:, aside[i]] += left[:, same] @ gamma[same, i]
 
     def linear_outcome(self, Y):
         """E[Y | covariates without column j] of the new rows, (n_new, D)."""
