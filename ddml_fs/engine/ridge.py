@@ -205,6 +205,8 @@ def ridge_fits(plan, shrinkage):
     ------
     k, c : int
         Numbers of a fold and of an outcome.
+    at : int array of shape (F,)
+        Numbers of the treatments: all.
     m, g : arrays of shape (n_hold, F)
         Predicted treatments, and outcome predicted without each of them: for a label, its log-odds.
     """
@@ -212,7 +214,7 @@ def ridge_fits(plan, shrinkage):
     table = np.column_stack([plan.X, plan.T[:, beside]]).astype(np.float64, copy=False)
     use = np.r_[plan.covariates, np.zeros(len(beside), bool)]
     block = np.r_[plan.block, np.arange(len(beside)) + plan.block.max(initial=0) + 1]
-    place = plan.own.copy()  # of the treatments in the table
+    place, every = plan.own.copy(), np.arange(len(plan.own))  # of the treatments in the table
     place[beside] = plan.X.shape[1] + np.arange(len(beside))
     for k, fold in enumerate(plan.folds):
         rows = standardised(table, fold.train, fold.hold, plan.weight)
@@ -226,4 +228,4 @@ def ridge_fits(plan, shrinkage):
         )
         for c, label in enumerate(plan.binary_Y):
             predict = fit.logistic_outcome if label else fit.linear_outcome
-            yield k, c, m, predict(plan.Y[fold.train, c])[:, place]
+            yield k, c, every, m, predict(plan.Y[fold.train, c])[:, place]

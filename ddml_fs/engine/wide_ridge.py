@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from ddml_fs.engine.wide_rows import Inverse, Standard
+from ddml_fs.engine.wide_rows import Inverse, Standard, chunks
 from ddml_fs.weights import weighted_mean
 
 # With a larger penalty, single precision is enough: its error is at most 6e-8 · D/λ.
@@ -212,3 +212,23 @@ class WideFit:
         """Residuals (n_new, k) of the covariates of a block after a regression on all others."""
         values, omega, _ = inverse.raw(block)
         return np.linalg.solve(omega(np.arange(len(block))), values.T).T.astype(values.dtype)
+
+
+def wide_ridge_fits(plan, shrinkage):
+    """Ridge nuisances as :func:`~ddml_fs.engine.ridge.ridge_fits`, a few treatments at a time.
+
+    Yields
+    ------
+    k, c : int
+        Numbers of a fold and of an outcome.
+    at : int array of shape (F,)
+        Numbers of some treatments.
+    m, g : arrays of shape (n_hold, F)
+    """
+    for k, fold in enumerate(plan.folds):
+        fit = WideFit(plan, k, shrinkage, fold.hold)
+        for part in chunks(plan.T.shape[1], 4 * len(fold.hold)):
+            at = np.arange(part.start, part.stop)
+            found = fit.treatments(at)
+            for c, level in enumerate(found.level):
+                yield k, c, at, found.m + found.mean, found.g[c] + level
