@@ -72,6 +72,16 @@ class Evidence:
         return own @ self.U, own @ self.I
 
 
+def joined(parts):
+    """The evidence on all features of several parts, which have the same cells."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = ("U", "I", "influence", "chi2", "df", "design")
+    return replace(
+        parts[0], **{name: np.concatenate([getattr(s, name) for s in parts], -1) for name in rows}
+    )
+
+
 def own_intercepts(score, v, e, g, domain, weight):
     """Give every domain its own intercept.
 

@@ -110,7 +110,9 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
             progress.reach(n_done())
     else:
         work = (delayed(solve_shard)(**task(s)) for s in missing)
-        for s, *result in parallel(work, workers, return_as="generator_unordered"):
+        # Shards with a trunk are large operations on little memory, for which threads are enough.
+        options = {"prefer": "threads"} if settings.trunk else {}
+        for s, *result in parallel(work, workers, return_as="generator_unordered", **options):
             take(s, *result)
             store.save(s, result[0])
             progress.reach(n_done())

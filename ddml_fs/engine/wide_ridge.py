@@ -9,7 +9,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from ddml_fs.engine.wide_rows import Inverse, Standard, chunks
+from ddml_fs.chunks import chunks
+from ddml_fs.engine.wide_rows import Inverse, Standard
 from ddml_fs.weights import weighted_mean
 
 # With a larger penalty, single precision is enough: its error is at most 6e-8 · D/λ.
@@ -147,7 +148,10 @@ class WideFit:
         alone = (size == 1) & (own >= 0) & self.plan.covariates[own]
         out = Nuisances(
             np.empty((len(self.new), len(chosen)), self.A.dtype),
-            [np.repeat(o.index.astype(self.A.dtype)[:, None], len(chosen), 1) for o in self.outcomes],
+            [
+                np.repeat(o.index.astype(self.A.dtype)[:, None], len(chosen), 1)
+                for o in self.outcomes
+            ],
             np.empty(len(chosen)),
             np.array([o.level for o in self.outcomes]),
         )

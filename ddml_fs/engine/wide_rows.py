@@ -7,10 +7,9 @@ inverse, of the columns or of the rows, whichever are fewer.
 import numpy as np
 from scipy.linalg import lapack
 
+from ddml_fs.chunks import chunks
 from ddml_fs.engine.ridge import FLAT
 from ddml_fs.weights import weighted_mean
-
-CHUNK = 32e6  # bytes of the rows or columns that are standardised at a time
 
 
 class Standard:
@@ -42,9 +41,7 @@ class Standard:
     @property
     def scale(self):
         """Standard deviations (D,), 0 for columns that are constant in training."""
-        return np.divide(
-            1.0, self.inverse, out=np.zeros_like(self.inverse), where=self.inverse > 0
-        )
+        return np.divide(1.0, self.inverse, out=np.zeros_like(self.inverse), where=self.inverse > 0)
 
     def shifted(self, centre):
         """The rows minus a row (D,)."""
@@ -72,12 +69,6 @@ class Standard:
         """Sums (D,) of the rows times values (N,)."""
         sums = values.astype(self.X.dtype) @ self.X
         return (sums - values.sum() * self.mean) * self.inverse
-
-
-def chunks(n, size):
-    """Slices of n items of ``size`` bytes each, none larger than :data:`CHUNK`."""
-    step = max(1, int(CHUNK / size))
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def inverse_of(G):
