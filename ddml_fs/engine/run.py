@@ -97,7 +97,7 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
             "settings": settings,
             "pair": pair,
             "arms": arms,
-            "detail": resources.detail,
+            "detail": resources.detail and not settings.trunk,  # a trunk has no roles
             "device": devices[s % len(devices)],
             "n_jobs": resources.n_jobs if workers <= 1 else 1,
         }

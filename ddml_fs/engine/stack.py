@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ddml_fs.engine.plan import batch_size_for
+from ddml_fs.engine.plan import batch_size_for, group_by_shape
 
 BATCHES_PER_READ = 8  # few enough to fit into memory, many enough for a low cost per batch
 
@@ -78,7 +78,7 @@ class Stack:
     ):
         fold, outcome, treatment = plan.problem(np.asarray(members))
         numbers = fold[np.sort(np.unique(fold, return_index=True)[1])]
-        self.plan, self.first_fold = plan, int(numbers[0])
+        self.plan, self.batch_size = plan, batch_size
         self.folds = [plan.folds[k] for k in numbers]
         self.seeds = [int(seed) for seed in plan.seeds[fold]]
         self.G, self.P = len(self.folds), len(members)
@@ -161,8 +161,11 @@ class Stack:
         return torch.as_tensor(binary)[:, None].to(self.device)
 
     def penalty(self, shrinkage):
-        """The ridge penalty λ."""
-        return self.plan.penalty(shrinkage, self.first_fold)
+        """The ridge penalty λ, the same for all folds that could share a stack."""
+        for group in group_by_shape(self.plan, self.batch_size):
+            if any(self.plan.folds[k] is self.folds[0] for k in group):
+                return self.plan.penalty(shrinkage, group[0])
+        raise ValueError("the folds of a stack must be folds of its plan.")
 
     def start_from(self, base):
         """Set the base (P, N, 2) of the outputs, see :class:`~ddml_fs.engine.start.RidgeStart`."""

@@ -6,10 +6,13 @@ inverse, of the columns or of the rows, whichever are fewer.
 
 import numpy as np
 from scipy.linalg import lapack
+from scipy.sparse import csr_matrix, diags, vstack
 
 from ddml_fs.chunks import chunks
 from ddml_fs.engine.ridge import FLAT
 from ddml_fs.weights import weighted_mean
+
+SPARSE = 0.05  # share of values that are not 0, below which products of columns are sparse
 
 
 class Standard:
@@ -69,6 +72,36 @@ class Standard:
         """Sums (D,) of the rows times values (N,)."""
         sums = values.astype(self.X.dtype) @ self.X
         return (sums - values.sum() * self.mean) * self.inverse
+
+    def products(self, rows, columns, weight):
+        """AᵀWA of some rows (n,) with weights (n,) and of some columns (d,), (d, d)."""
+        root = np.sqrt(weight)
+        first = self.X[rows[: len(rows) // 8]]
+        if np.count_nonzero(first) < SPARSE * first.size:
+            return self._sparse_products(rows, columns, root)
+        G = np.zeros((len(columns),) * 2, self.dtype)
+        for at, part in self.row_chunks(rows, columns):
+            part *= root[at, None]
+            G += part.T @ part
+        return G
+
+    def _sparse_products(self, rows, columns, root):
+        """The same for a table of zeros, mostly."""
+        parts = [
+            csr_matrix(self.X[rows[at]] * root[at, None], dtype=np.float64)
+            for at in chunks(len(rows), 8 * self.shape[1])
+        ]
+        inverse, root = self.inverse[columns], root.astype(np.float64)
+        X = csr_matrix(vstack(parts)[:, columns] @ diags(inverse))
+        mean = self.mean[columns] * inverse
+        left = X.T @ root - (root @ root) / 2 * mean
+        G, turned = np.empty((len(columns),) * 2, self.dtype), csr_matrix(X.T)
+        both, swapped = np.column_stack([left, mean]), np.stack([mean, left])
+        for at in chunks(len(G), 8 * len(G)):
+            part = (turned[at] @ X).toarray()
+            part -= both[at] @ swapped
+            G[at] = part
+        return G
 
 
 def inverse_of(G):
@@ -132,11 +165,7 @@ class Inverse:
         self.smooth = K[n:] @ self.M  # from values of the training rows to fits of the new ones
 
     def _factor_columns(self):
-        d = len(self.use)
-        G, root = np.zeros((d, d), self.A.dtype), np.sqrt(self.weight)
-        for at, part in self.A.row_chunks(self.train, self.use):
-            part *= root[at, None]
-            G += part.T @ part
+        G = self.A.products(self.train, self.use, self.weight)
         G[np.diag_indices_from(G)] += self.penalty
         self.omega = inverse_of(G)
 
