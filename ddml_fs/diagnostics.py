@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ddml_fs.chunks import chunks
 from ddml_fs.nuisances.held_out_loss import log_loss, losses_of, squared_error, target_of
 from ddml_fs.weights import weighted_mean, weighted_var
 
@@ -128,10 +129,11 @@ def copies_of(y, X, share):
 
     A copy leaves less than ``share`` of the variance of y unexplained.
     """
-    y = (y - y.mean()) / y.std()
-    centred = X - X.mean(0)
-    size = np.sqrt((centred**2).sum(0))
-    r = np.divide(centred.T @ y, size * np.sqrt(len(y)), out=np.zeros(len(size)), where=size > 0)
+    y, r = (y - y.mean()) / y.std(), np.zeros(X.shape[1])
+    for at in chunks(X.shape[1], 8 * len(y)):
+        centred = X[:, at] - X[:, at].mean(0)
+        size = np.sqrt((centred**2).sum(0))
+        np.divide(centred.T @ y, size * np.sqrt(len(y)), out=r[at], where=size > 0)
     return 1 - r**2 < share
 
 

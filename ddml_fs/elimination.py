@@ -8,6 +8,7 @@ given those that remain, is the smallest. The order is that of the drops, last f
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg.blas import dgemm
 
 from ddml_fs.domains import heterogeneity, quantile_of_chance
 from ddml_fs.progress import Progress
@@ -162,7 +163,8 @@ class Remaining:
         at = self.columns_of(feature)
         share = np.linalg.solve(self.omega[at, at], self.omega[at]).T  # (P, k)
         self.b = self.b - share @ self.b[at]
-        self.omega = self.omega - share @ self.omega[at]
+        # In place, as the time is that of reading and writing Ω; it is symmetric.
+        dgemm(-1, self.omega[at].T.copy(), share.T, 1, self.omega.T, overwrite_c=True)
 
 
 def risk(U, I, aversion):

@@ -72,6 +72,15 @@ class Evidence:
         return own @ self.U, own @ self.I
 
 
+def joined(parts):
+    """The evidence on all features of several parts, which have the same cells."""
+    if len(parts) == 1:
+        return parts[0]
+    of_features = ("U", "I", "influence", "chi2", "df", "design", "unbounded")
+    both = {name: np.concatenate([getattr(s, name) for s in parts], -1) for name in of_features}
+    return replace(parts[0], **both)
+
+
 def own_intercepts(score, v, e, g, domain, weight):
     """Give every domain its own intercept.
 
@@ -193,9 +202,10 @@ def collect(
     design = design_effects(moments, in_domain @ U, in_domain @ I, domain, robust)
     U, I = kept / design * U, kept / design * I
     influence = moments.influence.astype(np.float32)
-    of_rows = {"influence": influence, "chi2": kept * chi2, "df": df, "design": design}
-    alone = np.bincount(own[straight], minlength=F) == 1
+    unbounded = np.zeros(F, dtype=int)
     if score.label:
-        side = separation(Z[:, straight], np.round(e[:, 0] + g[:, 0]))
-        of_rows["unbounded"] = np.where(alone, side[np.searchsorted(own[straight], range(F))], 0)
-    return Evidence(U, I, cells[:, 0], cells[:, 1], **of_rows)
+        lines, size = own[straight], np.bincount(own[straight], minlength=F)
+        unbounded[lines] = separation(Z[:, straight], np.round(e[:, 0] + g[:, 0]))
+        unbounded[size > 1] = 0  # the effect is that of a sum of columns
+    of_features = influence, kept * chi2, df, design, unbounded
+    return Evidence(U, I, cells[:, 0], cells[:, 1], *of_features)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ddml_fs.near_copies import near_copies
+from ddml_fs.chunks import chunks
+from ddml_fs.near_copies import key_of, near_copies
 from ddml_fs.weights import weighted_var
 
 ROOMY = 0.25  # columns a row, hinges included, up to which numbers are given hinges
 RARE = 0.005  # levels with a smaller share of the rows are merged into "other"
 MISSING = 0.01  # a column with a larger share of missing numbers gets an indicator
 SMALLEST = 1e-150  # standard deviation of a column that varies; squares of less are 0
-DIGITS = 5  # number of digits by which standardised columns are compared
 MISSING_LEVEL = "missing"
 
 
@@ -295,16 +295,25 @@ def read_features(X, feature, n_features, weight=1.0):
     ([0, -1, 1, 0], [True, False], [0.0, 1.0, 0.0, 0.0])
     """
     low, high = X.min(0), X.max(0)
-    varies = (low < high) & (X.std(0) > SMALLEST)
-    binary = ((low == X) | (high == X)).all(0) & varies
-    # Centred before rounding, so that a large offset does not hide the variation; the 0.0 removes
-    # negative zeros.
-    values = np.where(binary, high == X, X - X.mean(0)) + 0.0
-    # Single precision holds neither the squares of very large values nor very small values. A power
-    # of two changes no digit.
-    step = np.where(varies & ~binary, 2.0 ** np.frexp(values.std(0))[1], 1.0)
-    values = values / step
-    sd = np.sqrt(weighted_var(values, weight))
+    varies, binary, step, sd = (np.empty(X.shape[1], kind) for kind in (bool, bool, float, float))
+    Z, keys = np.empty(X.shape, np.float32), []
+    for at in chunks(X.shape[1], 8 * len(X)):
+        part = X[:, at].astype(np.float64, copy=False)
+        varies[at] = (low[at] < high[at]) & (part.std(0) > SMALLEST)
+        binary[at] = ((low[at] == part) | (high[at] == part)).all(0) & varies[at]
+        # Centred before rounding, so that a large offset does not hide the variation; the 0.0
+        # removes negative zeros.
+        values = np.where(binary[at], high[at] == part, part - part.mean(0)) + 0.0
+        # Single precision holds neither the squares of very large values nor very small values. A
+        # power of two changes no digit.
+        step[at] = np.where(varies[at] & ~binary[at], 2.0 ** np.frexp(values.std(0))[1], 1.0)
+        values /= step[at]
+        sd[at] = np.sqrt(weighted_var(values, weight))
+        keys += [
+            key_of(x, s) if v else None
+            for x, s, v in zip(values.T, sd[at], varies[at], strict=True)
+        ]
+        Z[:, at] = values
     group, scale = np.full(n_features, -1), np.ones(n_features)
     place = np.argsort(feature, kind="stable")
     bounds = np.searchsorted(feature[place], np.arange(n_features + 1))
@@ -315,20 +324,19 @@ def read_features(X, feature, n_features, weight=1.0):
         columns = [j for j in place[bounds[f] : bounds[f + 1]] if varies[j]]
         if not columns:
             continue
-        key, sign = b"", 1.0
-        for j in columns:
-            standard = np.round((values[:, j] - values[:, j].mean()) / sd[j], DIGITS)
-            turned = np.sign(standard[np.argmax(np.abs(standard) > 0.1)])
-            sign = turned if len(columns) == 1 else 1.0
-            key += (standard * sign + 0.0).astype(np.float32).tobytes()
         if len(columns) == 1:
-            scale[f] = np.sqrt(weighted_var(X[:, columns[0]], weight)) * sign
+            sign, _, key = keys[columns[0]]
+            own = X[:, columns[0]].astype(np.float64, copy=False)
+            scale[f] = np.sqrt(weighted_var(own, weight)) * sign
+        else:
+            key = b"".join(keys[j][1] for j in columns)
         if key not in first:
             first[key] = len(first)
             kept += columns
             owners += [first[key]] * len(columns)
         group[f] = first[key]
-    Z = np.ascontiguousarray(values[:, kept], dtype=np.float32)
+    if kept != list(range(X.shape[1])):
+        Z = np.ascontiguousarray(Z[:, kept])
     own = np.array(owners, dtype=int)
     return Features(
         X=X,

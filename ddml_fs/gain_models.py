@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from ddml_fs.chunks import chunks
 from ddml_fs.engine.additive import LEAST_WEIGHT, ridge_index
 from ddml_fs.weights import weighted_mean
 
@@ -73,18 +74,21 @@ def centred_blocks(Z, own, bent, n_features, group, weight):
         Without columns that do not vary within groups, or that the others of a block explain.
     """
     Z = np.array(Z, dtype=np.float64)
-    Z /= np.maximum(np.abs(Z).max(0), TINY)
-    for d in np.unique(group):
-        rows = group == d
-        Z[rows] -= weighted_mean(Z[rows], weight[rows])
-    features, columns, curved = [], [np.empty((len(Z), 0))], []
+    for at in chunks(Z.shape[1], 8 * len(Z)):
+        Z[:, at] /= np.maximum(np.abs(Z[:, at]).max(0), TINY)
+        for d in np.unique(group):
+            rows = group == d
+            Z[rows, at] -= weighted_mean(Z[rows, at], weight[rows])
+    features, curved, n = [], [], 0
+    bounds = np.searchsorted(own, np.arange(n_features + 1))
     for f in range(n_features):
-        at = np.flatnonzero(own == f)
+        at = np.arange(bounds[f], bounds[f + 1])
         block, kept = orthogonal(Z[:, at], weight)
-        columns.append(block)
+        Z[:, n : n + len(kept)] = block  # in place: blocks do not grow
+        n += len(kept)
         features += [f] * len(kept)
         curved += list(bent[at[kept]])
-    return np.hstack(columns), np.array(features, dtype=int), np.array(curved, dtype=bool)
+    return Z[:, :n], np.array(features, dtype=int), np.array(curved, dtype=bool)
 
 
 def orthogonal(block, weight):
@@ -116,7 +120,7 @@ def without_near_copies(model, near):
     for f in copies:
         alike = np.flatnonzero(near == f)
         keep[np.delete(alike, np.argmax(alone[alike]))] = False
-    return model.with_columns(keep[model.own])
+    return model if keep.all() else model.with_columns(keep[model.own])
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,5 +325,8 @@ class RowModel:
         """Gain of every feature alone, in log-likelihood of all rows, (F,)."""
         A, w = self._intercepts, self.weight[:, None]
         p = A @ (A.T @ (w * self.outcomes) / (A * w).sum(0)[:, None])
-        U, G = self.Z.T @ (w * (self.outcomes - p)), (self.Z**2).T @ (w * p * (1 - p))
-        return np.bincount(self.own, (U**2 / (G + self.penalty)).mean(1) / 2 - 1, self.n_features)
+        e, spread, gain = w * (self.outcomes - p), w * p * (1 - p), np.empty(len(self.own))
+        for at in chunks(len(self.own), 8 * len(self.Z)):
+            U, G = self.Z[:, at].T @ e, (self.Z[:, at] ** 2).T @ spread
+            gain[at] = (U**2 / (G + self.penalty)).mean(1) / 2 - 1
+        return np.bincount(self.own, gain, self.n_features)

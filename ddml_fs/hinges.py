@@ -5,8 +5,15 @@ import numpy as np
 KNOTS = (0.25, 0.5, 0.75)  # quantiles at which a nonlinear effect may change its slope
 
 
-def bent_columns(features):
+def bent_columns(features, roomy=np.inf):
     """Hinge functions of all columns with more than two values, for nonlinear effects.
+
+    Parameters
+    ----------
+    features : Features
+    roomy : float
+        Largest number of columns a row, hinge functions included; above it there are none, as with
+        few rows curves of all columns would fit noise.
 
     Returns
     -------
@@ -14,6 +21,9 @@ def bent_columns(features):
     column : int array of shape (H,)
         The column of ``features.Z`` of each hinge function.
     """
+    none = np.empty((len(features.Z), 0), np.float32), np.empty(0, int)
+    if features.Z.shape[1] > roomy * len(features.Z):
+        return none
     hinges, column = [], []
     for j in np.flatnonzero(~features.binary):
         x = features.Z[:, j]
@@ -22,6 +32,6 @@ def bent_columns(features):
             if low < knot < high:
                 hinges.append(np.maximum(x - knot, 0))
                 column.append(j)
-    if not hinges:
-        return np.empty((len(features.Z), 0), np.float32), np.empty(0, int)
+    if not hinges or features.Z.shape[1] + len(hinges) > roomy * len(features.Z):
+        return none
     return np.column_stack(hinges), np.array(column)

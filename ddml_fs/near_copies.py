@@ -1,9 +1,12 @@
-"""Features that nearly repeat others."""
+"""Features that repeat others, exactly or nearly."""
+
+from hashlib import blake2b
 
 import numpy as np
 
 from ddml_fs.weights import column, weighted_mean
 
+DIGITS = 5  # number of digits by which standardised columns are compared
 NEAR = 0.995  # columns with a larger absolute correlation are near copies
 
 
@@ -24,8 +27,9 @@ def near_copies(Z, own, unit, weight=1.0):
     alone = np.flatnonzero(np.bincount(own, minlength=n_features)[own] == 1)
     if len(alone) < 2:
         return near
-    mean = weighted_mean(Z[:, alone], weight).astype(Z.dtype)
-    standard = (Z[:, alone] - mean) / unit[alone].astype(Z.dtype)
+    standard = Z[:, alone]
+    standard -= weighted_mean(standard, weight).astype(Z.dtype)
+    standard /= unit[alone].astype(Z.dtype)
     standard *= column(np.sqrt(weight).astype(Z.dtype), standard)
     near[own[alone]] = own[alone][near_of(standard.T @ standard / len(Z))]
     return near
@@ -37,3 +41,22 @@ def near_of(R):
     for i, first in enumerate(np.argmax(np.abs(R) > NEAR, 1)):
         near[i] = near[first]
     return near
+
+
+def key_of(values, sd):
+    """What copies of a column have in common.
+
+    Returns
+    -------
+    sign : float
+        That of the first value which is not near the mean.
+    key, turned : bytes
+        The same for columns that are the same up to their mean and scale, and up to the sign, too.
+    """
+    standard = np.round((values - values.mean()) / sd, DIGITS)
+    sign = np.sign(standard[np.argmax(np.abs(standard) > 0.1)])
+    key, turned = (
+        blake2b((standard * turn + 0.0).astype(np.float32).tobytes()).digest()
+        for turn in (1.0, sign)
+    )
+    return sign, key, turned

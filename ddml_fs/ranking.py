@@ -86,14 +86,11 @@ class Ranker:
     def _model(self, bends):
         """The regression whose features are eliminated."""
         features, target, domain = self.result.features, self.result.target, self.result.domain
-        hinges, column = bent_columns(features)
-        # If there are few rows for the columns, curves of all of them would be chance.
-        if not bends or features.Z.shape[1] + len(column) > ROOMY * len(features.Z):
-            hinges, column = hinges[:, :0], column[:0]
+        hinges, column = bent_columns(features, ROOMY if bends else 0.0)
         own = np.r_[features.own, features.own[column]]
         bent = np.arange(len(own)) >= len(features.own)
         order = np.argsort(own, kind="stable")
-        Z = np.column_stack([features.Z, hinges])[:, order]
+        Z = np.column_stack([features.Z, hinges])[:, order] if len(column) else features.Z
         blocks = own[order], bent[order], features.n_features
         outcomes = np.column_stack(target.outcomes) / target.unit
         weight = self.result.weight
@@ -102,6 +99,7 @@ class Ranker:
             part = domain if several else self.labels
             return products(Z, outcomes, part, *blocks, domains=several, weight=weight)
         rows = self.informative & (weight > 0)
+        rows = slice(None) if rows.all() else rows
         Z, own, bent = centred_blocks(Z[rows], *blocks, domain[rows], weight[rows])
         parts = outcomes[rows], self.labels[rows], domain[rows], weight[rows]
         return RowModel(Z, *parts, own, bent, features.n_features)

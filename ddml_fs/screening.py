@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ddml_fs.evidence import joined
 from ddml_fs.features import Features
 from ddml_fs.nuisances import Additive, Ridge
 from ddml_fs.ranking import Ranker
@@ -98,16 +99,7 @@ def joined_evidence(parts):
 
     Influences are left out: they are as large as a dense table of all rows.
     """
-    first = parts[0]
-    return replace(
-        first,
-        U=np.hstack([s.U for s in parts]),
-        I=np.hstack([s.I for s in parts]),
-        influence=np.empty((len(first.influence), 0), np.float32),
-        chi2=np.concatenate([s.chi2 for s in parts]),
-        df=np.concatenate([s.df for s in parts]),
-        design=np.concatenate([s.design for s in parts]),
-    )
+    return joined([replace(s, influence=s.influence[:, :0]) for s in parts])
 
 
 def features_with_rest(features, n_columns, kept, rest, sd):

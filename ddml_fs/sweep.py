@@ -7,12 +7,13 @@ from zlib import crc32
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ddml_fs.chunks import chunks
 from ddml_fs.domains import across_domains
 from ddml_fs.encoding import Target, strata_of
 from ddml_fs.engine.folds import draw_seed
 from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.resources import Resources
-from ddml_fs.evidence import collect
+from ddml_fs.evidence import collect, joined
 from ddml_fs.features import ROOMY, Features
 from ddml_fs.hinges import bent_columns
 from ddml_fs.nuisances import Additive, Ridge
@@ -186,16 +187,14 @@ def sweep(
         )
     # In standard deviations: what counts as a negligible effect must not depend on units.
     outcomes = np.column_stack(target.outcomes) / target.unit
-    hinges, column = bent_columns(features)
-    # With few rows, curves of all columns would fit noise.
-    roomy = features.Z.shape[1] + hinges.shape[1] <= ROOMY * len(domain)
-    if dose == "linear" or (dose == "auto" and not roomy) or not isinstance(nuisance, Additive):
-        hinges, column = hinges[:, :0], column[:0]
+    curves = dose != "linear" and isinstance(nuisance, Additive)
+    roomy = np.inf if dose == "spline" else ROOMY
+    hinges, column = bent_columns(features, roomy if curves else 0.0)
 
     def evidence(model, stable, bends, resources=None, swept=None):
         """Evidence given the stable features as covariates, with or without hinge functions."""
         at = column if bends else column[:0]
-        Z = np.column_stack([features.Z, hinges[:, : len(at)]])
+        Z = np.column_stack([features.Z, hinges]) if len(at) else features.Z
         own = np.r_[features.own, features.own[at]]
         straight = np.arange(len(own)) < len(features.own)
         covariates = np.ones(len(own), bool) if stable is None else stable[own]
@@ -226,17 +225,24 @@ def sweep(
             centred = outcomes - weighted_mean(outcomes, weight)
             bent = bent_features(features, hinges, column, centred, fold, weight)
         predictions = model.predict(plan, resources=resources)
-        Z, straight, tested = Z[:, treated], straight[treated], (straight | bent[own])[treated]
+        straight, tested = straight[treated], (straight | bent[own])[treated]
         _, first, own = np.unique(own[treated], return_index=True, return_inverse=True)
-        found = []
-        for c in range(plan.Y.shape[1]):
-            hat = predictions.of(0, c, slice(None))
-            g = hat.g[:, first]
-            v, e = residuals(Z, hat.m, plan.Y[:, c, None].astype(Z.dtype), g)
-            parts = {"Z": Z, "own": own, "straight": straight, "tested": tested}
-            parts |= {"domain": domain, "fold": fold, "dof": predictions.dof}
-            known = {"weight": weight, "cluster": given.cluster}
-            found.append(collect(score, v, e, g, **parts, **known))
+        rows = {"domain": domain, "fold": fold, "dof": predictions.dof}
+        rows |= {"weight": weight, "cluster": given.cluster}
+
+        def part(c, features):
+            """Evidence on a slice of the features, about outcome c."""
+            at = np.flatnonzero((features.start <= own) & (own < features.stop))
+            hat, T = predictions.of(0, c, slice(None)), plan.T[:, at]
+            g = hat.g[:, first[features]]
+            v, e = residuals(T, hat.m[:, at], plan.Y[:, c, None].astype(T.dtype), g)
+            columns = {"own": own[at] - features.start, "Z": T}
+            columns |= {"straight": straight[at], "tested": tested[at]}
+            return collect(score, v, e, g, **columns, **rows)
+
+        # A few features at a time: their residuals and scores take a dozen times their memory.
+        parts = chunks(len(first), 8 * len(domain))
+        found = [joined([part(c, at) for at in parts]) for c in range(plan.Y.shape[1])]
         return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent)
 
     stable, progress = None, resources.progress

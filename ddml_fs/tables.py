@@ -8,6 +8,7 @@ from scipy.sparse import issparse
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
+from ddml_fs.engine.plan import WIDE
 from ddml_fs.features import Encoding
 
 FEWEST_ROWS = 8
@@ -37,12 +38,19 @@ def read_table(estimator, X, y):
         X, y = validate_data(
             estimator, X, y, multi_output=False, accept_sparse=("csr", "csc"), **options
         )
-        return X.toarray() if issparse(X) else X, y
+        return dense(X), y
     validate_data(estimator, X, skip_check_array=True)
     if len(X) < FEWEST_ROWS or not X.shape[1]:
         check_array(np.empty(X.shape), **options)  # raises, and says what is missing
     _, y = check_X_y(np.zeros((len(X), 1)), y, estimator=estimator)
     return X.reset_index(drop=True), y
+
+
+def dense(X):
+    """X as an array; a wide sparse matrix in single precision, as it may be large."""
+    if not issparse(X):
+        return X
+    return X.astype(np.float32).toarray() if X.shape[1] > WIDE else X.toarray()
 
 
 def read_new_table(estimator, X):
@@ -52,7 +60,7 @@ def read_new_table(estimator, X):
         return X.reset_index(drop=True)
     options = {"accept_sparse": ("csr", "csc"), "ensure_all_finite": "allow-nan"}
     X = validate_data(estimator, X, reset=False, dtype=np.float64, **options)
-    return X.toarray() if issparse(X) else X
+    return dense(X)
 
 
 def column_names(estimator):

@@ -30,7 +30,7 @@ def draw(generator, mask, fan_in):
     return mask * torch.randn(mask.shape, generator=generator) / math.sqrt(fan_in)
 
 
-def encode(x, W_1, b_1, W_2, b_2):
+def encode(x, W_1, b_1, W_2, b_2, part=None):
     """Φ, Eq. 10, for G folds with p problems each.
 
     Parameters
@@ -38,6 +38,8 @@ def encode(x, W_1, b_1, W_2, b_2):
     x : Tensor of shape (G, B, D)
         Scaled rows.
     W_1, b_1, W_2, b_2 : Tensors of shape (G, D, p, 3H), (G, 1, p, 3H), (P, 3H, 3Z), (P, 1, 3Z)
+    part : Tensor of shape (P, B, 3H), optional
+        The part of the first layer that a problem must not see.
 
     Returns
     -------
@@ -46,7 +48,11 @@ def encode(x, W_1, b_1, W_2, b_2):
     """
     p, B = W_1.shape[2], x.shape[1]
     h = torch.baddbmm(b_1.flatten(2), x, W_1.flatten(2))  # (G, B, p·3H): one product per fold
-    h = hardswish(h).unflatten(2, (p, -1)).transpose(1, 2).reshape(W_2.shape[0], B, -1)
+    if part is None:
+        h = hardswish(h).unflatten(2, (p, -1)).transpose(1, 2).reshape(W_2.shape[0], B, -1)
+    else:
+        h = h.unflatten(2, (p, -1)).transpose(1, 2).reshape(W_2.shape[0], B, -1)
+        h = hardswish(h - part)
     return torch.baddbmm(b_2, h, W_2)
 
 
@@ -163,10 +169,19 @@ class RoleNetwork(StackedModule):
             with torch.no_grad():
                 self.Psi.W_2.zero_()
         self.register_buffer("theta_0", self.place(torch.zeros(self.P, 1, 1)))
+        self.own_W = stack.own_W
 
-    def Phi(self, x: Tensor):
-        """The latents (P, B, 3Z) of rows x (G, B, D), see :func:`encode`."""
-        return encode(x, self.W_1, self.b_1, self.W_2, self.b_2)
+    def Phi(self, x: Tensor, own: Tensor | None = None):
+        """The latents (P, B, 3Z) of rows x (G, B, D), see :func:`encode`.
+
+        With a trunk, x are projections, from which the part of the columns ``own`` (P, B, M) is
+        subtracted: a correction of rank M.
+        """
+        part = None
+        if own is not None:
+            W_1 = self.W_1.transpose(1, 2).flatten(0, 1)  # (P, Q, 3H)
+            part = own @ (self.own_W @ W_1)
+        return encode(x, self.W_1, self.b_1, self.W_2, self.b_2, part)
 
     def row_norms(self):
         """Norms of the first-layer weights of each input for each role, (P, D, 3)."""

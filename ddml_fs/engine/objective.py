@@ -88,7 +88,7 @@ class Objective:
 
     def forward(self, batch, Z=None):
         """Latents Z (P, B, 3Z), by default of the batch, and T_raw, T_pre, Y_raw, all (P, B)."""
-        Z = self.net.Phi(batch.x) if Z is None else Z
+        Z = self.net.Phi(batch.x, batch.own) if Z is None else Z
         T_raw, Y_raw = self.net.Psi(Z)
         if batch.base is not None:
             T_raw, Y_raw = T_raw + batch.base[..., 0], Y_raw + batch.base[..., 1]

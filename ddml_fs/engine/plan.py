@@ -12,6 +12,7 @@ from ddml_fs.weights import varies
 SMALLEST_BATCH, LARGEST_BATCH = 16, 1024
 LARGEST_SHARD = 256  # problems: enough to use two cores well, and a lost shard costs little time
 LEAST_PENALTY = 1e-6
+WIDE = 1000  # columns; wider tables are computed in little memory, and networks share a trunk
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +79,14 @@ class Plan:
         """Which outcomes have only the values 0 and 1, a bool array (C,)."""
         return ((self.Y == 0) | (self.Y == 1)).all(0)
 
+    def shard(self, members):
+        """The plan without X for some problems, and the numbers of these problems in it."""
+        fold, outcome, treatment = self.problem(members)
+        outcomes, c = np.unique(outcome, return_inverse=True)
+        treatments, f = np.unique(treatment, return_inverse=True)
+        part = replace(self.part(treatments, outcomes), X=np.empty((len(self.Y), 0)))
+        return part, np.ravel_multi_index((fold, c, f), part.shape)
+
     @property
     def weighted(self):
         """Whether the weights of the training rows differ."""
@@ -102,6 +111,12 @@ class Plan:
             Y=self.Y[:, outcomes],
             binary_Y=self.binary_Y[outcomes],
         )
+
+    def block_of(self, f):
+        """The covariates that share a block with treatment f and are left out for it, (k,)."""
+        if self.own[f] < 0:
+            return np.empty(0, dtype=int)
+        return np.flatnonzero(self.covariates & (self.block == self.block[self.own[f]]))
 
     def inputs(self, f):
         """The columns of X that are covariates of treatment f, a bool array (D,)."""
@@ -248,7 +263,7 @@ def group_by_shape(plan, batch_size="auto"):
     return list(by_shape.values())
 
 
-def make_shards(plan, sizes, batch_size="auto", memory=1.0):
+def make_shards(plan, sizes, batch_size="auto", memory=1.0, *, by_fold=False, n_inputs=None):
     """Split the problems into shards. Each is one stack that fits into the memory budget.
 
     Parameters
@@ -259,6 +274,11 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0):
     batch_size : int or "auto"
     memory : float
         Gigabytes that one shard may take.
+    by_fold : bool
+        Whether problems that need several shards are split fold by fold, so that what the shards of
+        a fold share has to be there only once at a time.
+    n_inputs : int, optional
+        Number of inputs of a network; by default the columns of X.
 
     Returns
     -------
@@ -266,16 +286,20 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0):
         Numbers of problems; those of one fold are adjacent.
     """
     shards = []
+    n_inputs = plan.X.shape[1] if n_inputs is None else n_inputs
     p = plan.n_problems // len(plan.folds)
     numbers = np.arange(plan.n_problems).reshape(len(plan.folds), p)
     for group in group_by_shape(plan, batch_size):
-        G, fold = len(group), plan.folds[group[0]]
+        fold = plan.folds[group[0]]
         B = batch_size_for(len(fold.fit), batch_size)
-        room = memory * 1e9 / (G * bytes_of_problem(fold, plan.X.shape[1], sizes, B))
-        share = max(1, min(p, int(room), LARGEST_SHARD // G))
-        share = math.ceil(p / math.ceil(p / share))  # shards of similar sizes
-        for start in range(0, p, share):
-            shards.append(numbers[group, start : start + share].ravel())
+        room = memory * 1e9 / bytes_of_problem(fold, n_inputs, sizes, B)
+        most = max(1, min(int(room), LARGEST_SHARD))  # problems
+        several = by_fold and most < p * len(group)
+        for folds in [[k] for k in group] if several else [group]:
+            share = max(1, min(p, most // len(folds)))
+            share = math.ceil(p / math.ceil(p / share))  # shards of similar sizes
+            for start in range(0, p, share):
+                shards.append(numbers[folds, start : start + share].ravel())
     return shards
 
 

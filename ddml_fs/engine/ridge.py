@@ -145,18 +145,20 @@ class Fit:
     def __init__(self, rows, covariates, penalty, block, weight=None):
         self.covariates, self.penalty, self.block = covariates, penalty, block
         self.A, self.B = rows.train[:, covariates], rows.new[:, covariates]
-        self.weight, targets = 1.0, rows.train
+        aside = np.flatnonzero(~covariates)
+        self.weight, targets = 1.0, rows.train[:, aside]
         if weight is not None:
             self.weight = weight = weight / weight.mean()
-            targets = weight[:, None] * rows.train
-        self.gram = Gram(self.A, penalty, weight)
-        # Columns that are not covariates have the residuals of a plain regression.
-        gamma, own = self.gram.coefficients(targets), block[covariates]
-        self.residual = rows.new - self.B @ gamma
+            targets = weight[:, None] * targets
+        self.gram, own = Gram(self.A, penalty, weight), block[covariates]
+        self.residual = np.empty_like(rows.new)
         self.residual[:, covariates] = left = self.gram.left_out(self.B, own)
-        for j in np.flatnonzero(~covariates & np.isin(block, own)):
-            same = own == block[j]  # covariates of its own block are excluded
-            self.residual[:, j] += left[:, same] @ gamma[same, j]
+        # Columns that are not covariates have the residuals of a plain regression.
+        gamma = self.gram.coefficients(targets)
+        self.residual[:, aside] = rows.new[:, aside] - self.B @ gamma
+        for i in np.flatnonzero(np.isin(block[aside], own)):
+            same = own == block[aside[i]]  # covariates of its own block are excluded
+            self.residual[:, aside[i]] += left[:, same] @ gamma[same, i]
 
     def linear_outcome(self, Y):
         """E[Y | covariates without column j] of the new rows, (n_new, D)."""
@@ -190,76 +192,40 @@ class Fit:
         return index
 
 
-def ridge_fits(plan, shrinkage, *, everywhere=False):
-    """Ridge nuisances of all problems, those of a fold from one inverse.
+def ridge_fits(plan, shrinkage):
+    """Ridge nuisances of the held-out rows of all problems, those of a fold from one inverse.
 
     Parameters
     ----------
     plan : Plan
     shrinkage : float
         See :meth:`~ddml_fs.engine.plan.Plan.penalty`.
-    everywhere : bool
-        Whether to predict all rows, not only the held-out ones.
 
     Yields
     ------
     k, c : int
         Numbers of a fold and of an outcome.
-    m, g : arrays of shape (n_new, F)
+    at : int array of shape (F,)
+        Numbers of the treatments: all.
+    m, g : arrays of shape (n_hold, F)
         Predicted treatments, and outcome predicted without each of them: for a label, its log-odds.
     """
     beside = np.flatnonzero(plan.own < 0)
     table = np.column_stack([plan.X, plan.T[:, beside]]).astype(np.float64, copy=False)
     use = np.r_[plan.covariates, np.zeros(len(beside), bool)]
     block = np.r_[plan.block, np.arange(len(beside)) + plan.block.max(initial=0) + 1]
-    place = plan.own.copy()  # of the treatments in the table
+    place, every = plan.own.copy(), np.arange(len(plan.own))  # of the treatments in the table
     place[beside] = plan.X.shape[1] + np.arange(len(beside))
     for k, fold in enumerate(plan.folds):
-        new = np.arange(len(table)) if everywhere else fold.hold
-        rows = standardised(table, fold.train, new, plan.weight)
+        rows = standardised(table, fold.train, fold.hold, plan.weight)
         fit = Fit(rows, use, plan.penalty(shrinkage, k), block, plan.weight[fold.train])
         sd = rows.sd[place]
         # A column that is constant in training is predicted by its mean.
         m = np.where(
             sd > FLAT,
-            table[np.ix_(new, place)] - fit.residual[:, place] * sd,
+            table[np.ix_(fold.hold, place)] - fit.residual[:, place] * sd,
             table[fold.train[0], place],
         )
         for c, label in enumerate(plan.binary_Y):
             predict = fit.logistic_outcome if label else fit.linear_outcome
-            yield k, c, m, predict(plan.Y[fold.train, c])[:, place]
-
-
-def ridge_base(plan, shrinkage, members):
-    """The start of a network with shrinkage: ridge nuisances, fitted on the training rows.
-
-    These include the validation rows. This is safe, because validation only compares epochs, which
-    all have the same base.
-
-    Parameters
-    ----------
-    plan : Plan
-    shrinkage : float
-    members : int array of shape (P,)
-        Numbers of the problems.
-
-    Returns
-    -------
-    base : array of shape (P, N, 2)
-        For T and Y: log-odds of binary targets, values of others.
-    """
-    fold, outcome, treatment = plan.problem(members)
-    treatments, at = np.unique(treatment, return_inverse=True)
-    outcomes = np.unique(outcome)
-    base = np.empty((len(members), len(plan.X), 2))
-    part = plan.part(treatments, outcomes)
-    for k, c, m, g in ridge_fits(part, shrinkage, everywhere=True):
-        for i in np.flatnonzero((fold == k) & (outcome == outcomes[c])):
-            base[i, :, 0], base[i, :, 1] = m[:, at[i]], g[:, at[i]]
-    for i in np.flatnonzero(plan.binary_T[treatment]):
-        # A linear model of a probability can leave [0, 1]; it is clipped, depending on the mean.
-        train = plan.folds[fold[i]].train
-        share = weighted_mean(plan.T[train, treatment[i]], plan.weight[train])
-        share = np.clip(share, 1e-3, 1 - 1e-3)
-        base[i, :, 0] = logit(np.clip(base[i, :, 0], share / 5, 1 - (1 - share) / 5))
-    return base
+            yield k, c, every, m, predict(plan.Y[fold.train, c])[:, place]

@@ -2,8 +2,6 @@
 
 import logging
 
-import numpy as np
-import torch
 from joblib import delayed, effective_n_jobs
 
 from ddml_fs.engine.checkpoint import Checkpoint, fingerprint
@@ -11,9 +9,10 @@ from ddml_fs.engine.devices import limit_threads
 from ddml_fs.engine.plan import make_shards
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
-from ddml_fs.engine.ridge import ridge_base
+from ddml_fs.engine.shared import Shared
 from ddml_fs.engine.solve import solve
-from ddml_fs.engine.stack import Stack
+from ddml_fs.engine.stack import Stack, tensor_of
+from ddml_fs.engine.trunk import TrunkStack, n_projections
 from ddml_fs.workers import parallel
 
 LOGGER = logging.getLogger(__name__)
@@ -41,16 +40,33 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
     """
     resources = resources or Resources()
     progress, devices = resources.progress, resources.devices
-    kind = str(settings.dtype).removeprefix("torch.")
-    # Centred in double precision: in single precision a large offset would hide the variation.
-    x_offset = plan.X.mean(0, dtype=np.float64)
-    X = np.ascontiguousarray(plan.X - x_offset, dtype=kind)
-    shards = make_shards(plan, settings.sizes, settings.batch_size, resources.memory)
+    shared = Shared(plan, settings)
+    shards = make_shards(
+        plan,
+        settings.sizes,
+        settings.batch_size,
+        resources.memory,
+        by_fold=settings.shrinkage > 0,
+        n_inputs=n_projections(plan) if settings.trunk else None,
+    )
     store = Checkpoint(
         resources.checkpoint, lambda: fingerprint(plan, shards, settings, pair, arms)
     )
-    found = store.restore([shape_of(plan, shard, arms) for shard in shards])
-    solved = {s: (values, None) for s, values in found.items()}
+    predictions = Predictions.empty(plan, arms)
+    networks: dict = {}
+    solved: set = set()
+
+    def take(s, values, summaries=None):
+        """Write the predictions of a shard to those of all rows."""
+        solved.add(s)
+        for k, i in enumerate(shards[s]):
+            n = len(plan.folds[plan.problem(i)[0]].hold)
+            predictions.put(plan, i, values[:, k, :n])
+            if summaries is not None:
+                networks[int(i)] = summaries[k]
+
+    for s, values in store.restore([shape_of(plan, shard, arms) for shard in shards]).items():
+        take(s, values)
     missing = [s for s in range(len(shards)) if s not in solved]
     workers = min(max(effective_n_jobs(resources.n_jobs), len(devices)), len(missing))
     LOGGER.info(
@@ -77,39 +93,31 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
     def task(s):
         return {
             "s": s,
-            "plan": plan,
-            "members": shards[s],
-            "X": X,
-            "x_offset": x_offset,
+            **shared.of(shards[s]),
             "settings": settings,
             "pair": pair,
             "arms": arms,
-            "detail": resources.detail,
+            "detail": resources.detail and not settings.trunk,  # a trunk has no roles
             "device": devices[s % len(devices)],
             "n_jobs": resources.n_jobs if workers <= 1 else 1,
         }
 
     if workers <= 1:
         for s in missing:
-            _, *solved[s] = solve_shard(**task(s), progress=progress)
-            store.save(s, solved[s][0])
+            _, *result = solve_shard(**task(s), progress=progress)
+            take(s, *result)
+            store.save(s, result[0])
             progress.reach(n_done())
     else:
         work = (delayed(solve_shard)(**task(s)) for s in missing)
-        for s, *result in parallel(work, workers, return_as="generator_unordered"):
-            solved[s] = result
+        # Shards with a trunk are large operations on little memory, for which threads are enough.
+        options = {"prefer": "threads"} if settings.trunk else {}
+        for s, *result in parallel(work, workers, return_as="generator_unordered", **options):
+            take(s, *result)
             store.save(s, result[0])
             progress.reach(n_done())
             LOGGER.debug("Shard %d is done, %d of %d", s, len(solved), len(shards))
 
-    predictions = Predictions.empty(plan, arms)
-    networks: dict = {}
-    for s, (values, summaries) in solved.items():
-        for k, i in enumerate(shards[s]):
-            n = len(plan.folds[plan.problem(i)[0]].hold)
-            predictions.put(plan, i, values[:, k, :n])
-            if summaries is not None:
-                networks[int(i)] = summaries[k]
     return predictions.with_networks([networks[i] for i in sorted(networks)] or None)
 
 
@@ -120,9 +128,25 @@ def shape_of(plan, members, arms):
 
 
 def solve_shard(
-    s, plan, members, X, x_offset, settings, pair, arms, detail, device, n_jobs, progress=None
+    s,
+    plan,
+    members,
+    X,
+    x_offset,
+    base,
+    trunk,
+    settings,
+    pair,
+    arms,
+    detail,
+    device,
+    n_jobs,
+    progress=None,
 ):
     """Solve the problems of one shard on the given device, in this process.
+
+    ``plan``, ``members``, ``X``, ``x_offset``, ``base`` and ``trunk`` are those of
+    :class:`~ddml_fs.engine.shared.Shared`.
 
     Returns
     -------
@@ -131,10 +155,13 @@ def solve_shard(
     values : array of shape (2 or 4, P, n)
     summaries : list of NetworkSummary, or None
     """
-    rows = torch.from_numpy(X if X.flags.writeable else X.copy())
+    where = device, settings.batch_size, settings.dtype
     with limit_threads(1):
-        stack = Stack(plan, members, rows, device, settings.batch_size, settings.dtype, x_offset)
-        if settings.shrinkage:
-            stack.start_from(ridge_base(plan, settings.shrinkage, members))
+        if trunk is not None:
+            stack = TrunkStack(plan, members, trunk, *where)
+        else:
+            stack = Stack(plan, members, tensor_of(X), *where, x_offset)
+        if base is not None:
+            stack.start_from(base)
         options = {"pair": pair, "arms": arms, "detail": detail, "n_jobs": n_jobs}
         return s, *solve(stack, settings, **options, progress=progress)

@@ -38,6 +38,8 @@ class Settings:
     shrinkage : float
         Ridge penalty of the nuisances, in units of D / n. A network with shrinkage starts from
         ridge regressions with this penalty and learns their residuals.
+    trunk : bool
+        Whether the networks of a fold share their first layer, see :mod:`ddml_fs.engine.trunk`.
     dtype : torch.dtype
         Precision of the networks; tests use double precision.
     """
@@ -51,6 +53,7 @@ class Settings:
     slack: float = 2.5
     batch_size: int | str = "auto"
     shrinkage: float = 0.0
+    trunk: bool = False
     dtype: torch.dtype = torch.float32
 
     def total_epochs(self, arms):

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ddml_fs.engine.plan import batch_size_for
+from ddml_fs.engine.plan import batch_size_for, group_by_shape
 
 BATCHES_PER_READ = 8  # few enough to fit into memory, many enough for a low cost per batch
 
@@ -20,6 +20,7 @@ class Batch(NamedTuple):
     Y: Tensor  # (P, B)
     base: Tensor | None = None  # (P, B, 2), to which the outputs of the heads are added
     weight: Tensor | None = None  # (P, B), of the rows, if they have weights
+    own: Tensor | None = None  # (P, B, M), columns whose part in x is subtracted, with a trunk
 
 
 class Scale(NamedTuple):
@@ -33,6 +34,11 @@ class Scale(NamedTuple):
     def undo(self, values):
         """Values (..., P, n) on the targets' own scale, as arrays in double precision."""
         return values.cpu().double().numpy() * self.unit + self.level
+
+
+def tensor_of(array):
+    """The tensor of an array; arrays that workers share can only be read, and are copied."""
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 class Stack:
@@ -58,6 +64,8 @@ class Stack:
         Offset that was subtracted from the columns, to keep their precision.
     """
 
+    own_W: Tensor | None = None  # (P, M, Q), of a trunk
+
     def __init__(
         self,
         plan,
@@ -70,36 +78,42 @@ class Stack:
     ):
         fold, outcome, treatment = plan.problem(np.asarray(members))
         numbers = fold[np.sort(np.unique(fold, return_index=True)[1])]
-        self.plan, self.first_fold = plan, int(numbers[0])
+        self.plan, self.batch_size = plan, batch_size
         self.folds = [plan.folds[k] for k in numbers]
         self.seeds = [int(seed) for seed in plan.seeds[fold]]
-        self.G, self.P, self.D = len(self.folds), len(members), X.shape[1]
+        self.G, self.P = len(self.folds), len(members)
         self.p = self.P // self.G
         n_fit = len(self.folds[0].fit)
         self.B = batch_size_for(n_fit, batch_size)
         self.steps = n_fit // self.B
-        self.device, self.dtype = torch.device(device), dtype
-        self.x_offset = np.zeros(self.D) if x_offset is None else x_offset
+        self.device, self.dtype, self.x_offset = torch.device(device), dtype, x_offset
 
         binary_T, binary_Y = plan.binary_T[treatment], plan.binary_Y[outcome]
         self.binary_T, self.binary_Y = self._kinds(binary_T), self._kinds(binary_Y)
-        x_scale = [_mean_sd(X[f.fit].double(), 0) for f in self.folds]
-        self.X = X.to(self.device, dtype)
         self.weight = None
         if plan.weighted:
             self.weight = torch.as_tensor(plan.weight).to(self.device, dtype)
-        self.x_mean, self.x_sd = (
-            torch.stack(a).reshape(self.G, 1, self.D).to(self.device, dtype)
-            for a in zip(*x_scale, strict=True)
-        )
         self.T, self.t_index, self.t_scale, odds_T = self._targets(plan.T, treatment, binary_T)
         self.Y, self.y_index, self.y_scale, odds_Y = self._targets(plan.Y, outcome, binary_Y)
         # Log-odds of binary targets' means, 0 for others, (P, 2).
         self.log_odds = torch.stack([odds_T, odds_Y], 1).to(self.device, dtype)
         self.base = None
+        self._read(X, treatment)
+
+    def _read(self, X, treatment):
+        """Set the inputs of the problems, whose treatments are given, (P,)."""
+        self.D = X.shape[1]
+        if self.x_offset is None:
+            self.x_offset = np.zeros(self.D)
+        x_scale = [_mean_sd(X[f.fit].double(), 0) for f in self.folds]
+        self.X = X.to(self.device, self.dtype)
+        self.x_mean, self.x_sd = (
+            torch.stack(a).reshape(self.G, 1, self.D).to(self.device, self.dtype)
+            for a in zip(*x_scale, strict=True)
+        )
         self.columns = torch.arange(self.D)
         # Inputs that a problem may read, (P, D): all covariates except its own treatment.
-        self.keep = torch.as_tensor(np.stack([plan.inputs(f) for f in treatment]))
+        self.keep = torch.as_tensor(np.stack([self.plan.inputs(f) for f in treatment]))
 
     def _targets(self, table, columns, binary):
         """Distinct targets (U, N), and for each problem its target and scale.
@@ -147,14 +161,18 @@ class Stack:
         return torch.as_tensor(binary)[:, None].to(self.device)
 
     def penalty(self, shrinkage):
-        """The ridge penalty λ."""
-        return self.plan.penalty(shrinkage, self.first_fold)
+        """The ridge penalty λ, the same for all folds that could share a stack."""
+        for group in group_by_shape(self.plan, self.batch_size):
+            if any(self.plan.folds[k] is self.folds[0] for k in group):
+                return self.plan.penalty(shrinkage, group[0])
+        raise ValueError("the folds of a stack must be folds of its plan.")
 
     def start_from(self, base):
-        """Set the base (P, N, 2) of the outputs; values of continuous targets are scaled."""
-        for k, scale in enumerate((self.t_scale, self.y_scale)):
-            base[..., k] = (base[..., k] - scale.level) / scale.unit
-        self.base = torch.as_tensor(base).to(self.device, self.dtype)
+        """Set the base (P, N, 2) of the outputs, see :class:`~ddml_fs.engine.start.RidgeStart`."""
+        base = tensor_of(base).to(self.device, self.dtype)
+        scales = self.t_scale, self.y_scale
+        parts = [(b - s.mean) / s.sd for b, s in zip(base.unbind(-1), scales, strict=True)]
+        self.base = torch.stack(parts, -1)
 
     def select(self, keep):
         """The same stack with the inputs ``keep`` (P, D), without columns that no problem reads."""
@@ -170,8 +188,8 @@ class Stack:
     def batch(self, rows):
         """Read the rows (G, B) of the folds."""
         rows = rows.to(self.device)
-        x = self.X[rows].sub_(self.x_mean).div_(self.x_sd)
         own = rows.repeat_interleave(self.p, 0)  # (P, B)
+        x, taken_out = self._inputs(rows, own)
         T = (self.T[self.t_index, own] - self.t_scale.mean) / self.t_scale.sd
         Y = (self.Y[self.y_index, own] - self.y_scale.mean) / self.y_scale.sd
         base = weight = None
@@ -179,7 +197,11 @@ class Stack:
             base = self.base[torch.arange(self.P, device=self.device)[:, None], own]
         if self.weight is not None:
             weight = self.weight[own]
-        return Batch(x, T, Y, base, weight)
+        return Batch(x, T, Y, base, weight, taken_out)
+
+    def _inputs(self, rows, own):
+        """Inputs of rows (G, B), and what is subtracted from them: nothing."""
+        return self.X[rows].sub_(self.x_mean).div_(self.x_sd), None
 
     def generators(self):
         """One generator per fold, for the order of its batches."""

@@ -7,11 +7,12 @@ from joblib import effective_n_jobs
 from scipy.special import expit
 
 from ddml_fs.engine.devices import limit_threads
-from ddml_fs.engine.plan import penalty_for
+from ddml_fs.engine.plan import WIDE, penalty_for
 from ddml_fs.engine.predictions import Predictions, average
 from ddml_fs.engine.resources import Resources
 from ddml_fs.engine.ridge import Gram, logistic_fit, ridge_fits, standardised
 from ddml_fs.engine.smooth_ridge import SmoothRidge
+from ddml_fs.engine.wide_ridge import wide_ridge_fits
 from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.validation import check_number
 from ddml_fs.weights import weighted_mean
@@ -113,13 +114,14 @@ class Ridge(ClosedForm):
             return super().predict(plan, arms=True, resources=resources)
         resources = resources or Resources()
         predictions = Predictions.empty(plan, arms=False)
-        resources.progress.start(len(plan.folds) * plan.Y.shape[1], "folds")
+        fits = wide_ridge_fits if plan.X.shape[1] > WIDE else ridge_fits
+        resources.progress.start(len(plan.folds) * plan.Y.shape[1] * plan.T.shape[1], "treatments")
         with limit_threads(effective_n_jobs(resources.n_jobs)):
-            for k, c, m, g in ridge_fits(plan, self.shrinkage):
+            for k, c, at, m, g in fits(plan, self.shrinkage):
                 r, hold = k // plan.n_folds, plan.folds[k].hold
-                predictions.m[r, c][:, hold] = m.T
-                predictions.g[r, c][:, hold] = (expit(g) if plan.binary_Y[c] else g).T
-                resources.progress.advance()
+                predictions.m[r, c, at, hold[:, None]] = m
+                predictions.g[r, c, at, hold[:, None]] = expit(g) if plan.binary_Y[c] else g
+                resources.progress.advance(m.shape[1])
         return predictions
 
     def shrinkage_of(self, plan):

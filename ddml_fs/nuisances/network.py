@@ -1,10 +1,13 @@
 """Networks that disentangle the roles of the covariates: DDML as in the paper."""
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from ddml_fs.engine.network import Sizes
 from ddml_fs.engine.objective import OUTCOMES, LossSettings
+from ddml_fs.engine.plan import WIDE
 from ddml_fs.engine.rdo import ORTHOGONALITY
 from ddml_fs.engine.run import run
 from ddml_fs.engine.solve import Settings
@@ -55,6 +58,11 @@ class Network(Nuisance):
     shrinkage : float, default=0.0
         Ridge penalty in units of D / n, for D columns and n training rows. A network with shrinkage
         starts from ridge regressions with this penalty and learns their residuals.
+    trunk : {"auto", True, False}, default="auto"
+        Whether the networks of a fold share their first layer: all treatments read the same few
+        projections of the columns, without the part of the treatment itself. The cost of a
+        treatment then does not depend on the number of columns. It is for sweeps without gates.
+        "auto": with more than 1000 columns, where it can be used.
 
     Examples
     --------
@@ -86,6 +94,7 @@ class Network(Nuisance):
         weight_decay=0.01,
         batch_size="auto",
         shrinkage=0.0,
+        trunk="auto",
     ):
         self.outcome = outcome
         self.lambda_dis = lambda_dis
@@ -100,6 +109,7 @@ class Network(Nuisance):
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.shrinkage = shrinkage
+        self.trunk = trunk
 
     def check(self, score):
         """Raise if settings are wrong or do not fit the score."""
@@ -109,6 +119,11 @@ class Network(Nuisance):
         if self.outcome == "coupled" and self.shrinkage:
             raise ValueError("outcome='coupled' is not for shrunken networks; use 'direct'.")
         check_option(self.orthogonality, "orthogonality", ORTHOGONALITY)
+        check_option(self.trunk, "trunk", ("auto", True, False))
+        if self.trunk is True and self.gates:
+            raise ValueError(
+                "trunk=True is not for gates, which choose single columns; set gates=False."
+            )
         for name in ("hidden", "latent", "epochs"):
             check_integer(getattr(self, name), name, 1)
         if self.batch_size != "auto":
@@ -122,6 +137,18 @@ class Network(Nuisance):
             ("shrinkage", 0, np.inf),
         ):
             check_number(getattr(self, name), name, low, high)
+
+    def settings_for(self, plan, resources=None):
+        """The engine's settings for a plan."""
+        detail = resources is None or resources.detail
+        if self.trunk is True and detail:
+            raise ValueError(
+                "trunk=True is for sweeps of CausalFeatureSelector: without weights of single "
+                "columns, networks have no roles; use 'auto' or False."
+            )
+        auto = not (self.gates or detail) and plan.X.shape[1] > WIDE
+        trunk = auto if self.trunk == "auto" else bool(self.trunk)
+        return replace(self.settings(plan.binary_Y.any()), trunk=trunk)
 
     def settings(self, label):
         """The engine's settings, for labels or for numbers as outcomes."""
@@ -141,7 +168,7 @@ class Network(Nuisance):
 
     def predict(self, plan, *, arms=False, resources=None):
         """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
-        return run(plan, self.settings(plan.binary_Y.any()), arms=arms, resources=resources)
+        return run(plan, self.settings_for(plan, resources), arms=arms, resources=resources)
 
     def shrinkage_of(self, plan):
         """The ridge penalty λ, or 0 without shrinkage."""
@@ -206,7 +233,7 @@ class OnLatents(Estimators):
 
     def predict(self, plan, *, arms=False, resources=None):
         """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
-        settings = self._network.settings(plan.binary_Y.any())
+        settings = self._network.settings_for(plan, resources)
         return run(plan, settings, pair=self.pair, arms=arms, resources=resources)
 
     def shrinkage_of(self, plan):

@@ -1,0 +1,224 @@
+"""Standardised rows of a wide table, and the inverse of a ridge regression on them.
+
+No table of rows is copied: rows are standardised a few at a time. What stays in memory is one
+inverse, of the columns or of the rows, whichever are fewer.
+"""
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.sparse import csr_matrix, diags, vstack
+
+from ddml_fs.chunks import chunks
+from ddml_fs.engine.ridge import FLAT
+from ddml_fs.weights import weighted_mean
+
+SPARSE = 0.05  # share of values that are not 0, below which products of columns are sparse
+
+
+class Standard:
+    """Standardised rows (x − mean)·inverse of a table, which are made when they are needed.
+
+    Parameters
+    ----------
+    X : array of shape (N, D)
+    mean, inverse : arrays of shape (D,)
+    dtype : dtype
+        Of the rows that are made.
+    """
+
+    def __init__(self, X, mean, inverse, dtype):
+        self.X, self.mean, self.inverse, self.dtype = X, mean, inverse, np.dtype(dtype)
+        self.shape = X.shape
+
+    @classmethod
+    def of(cls, X, train, weight, dtype):
+        """Rows that are standardised by the training rows; columns constant there become 0."""
+        mean, sd = np.empty(X.shape[1]), np.empty(X.shape[1])
+        for at in chunks(X.shape[1], 8 * len(train)):
+            part = X[train, at].astype(np.float64)
+            mean[at] = weighted_mean(part, weight[train])
+            sd[at] = np.sqrt(weighted_mean((part - mean[at]) ** 2, weight[train]))
+        inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > FLAT)
+        return cls(X, mean, inverse, dtype)
+
+    @property
+    def scale(self):
+        """Standard deviations (D,), 0 for columns that are constant in training."""
+        return np.divide(1.0, self.inverse, out=np.zeros_like(self.inverse), where=self.inverse > 0)
+
+    def shifted(self, centre):
+        """The rows minus a row (D,)."""
+        return Standard(self.X, self.mean + centre * self.scale, self.inverse, self.dtype)
+
+    def part(self, rows, columns):
+        """Some rows and columns, each given by a slice or an array of numbers, (n, d)."""
+        mean, inverse = (a[columns].astype(self.X.dtype) for a in (self.mean, self.inverse))
+        both = not isinstance(rows, slice) and not isinstance(columns, slice)
+        values = self.X[np.ix_(rows, columns) if both else (rows, columns)] - mean
+        values *= inverse
+        return values.astype(self.dtype, copy=False)
+
+    def row_chunks(self, rows, columns):
+        """Slices of ``rows``, and the standardised rows of each."""
+        for at in chunks(len(rows), self.dtype.itemsize * max(1, len(columns))):
+            yield at, self.part(rows[at], columns)
+
+    def dot(self, beta):
+        """All rows times coefficients (D,), (N,)."""
+        scaled = self.inverse * beta
+        return self.X @ scaled.astype(self.X.dtype) - self.mean @ scaled
+
+    def cross(self, values):
+        """Sums (D,) of the rows times values (N,)."""
+        sums = values.astype(self.X.dtype) @ self.X
+        return (sums - values.sum() * self.mean) * self.inverse
+
+    def products(self, rows, columns, weight):
+        """AᵀWA of some rows (n,) with weights (n,) and of some columns (d,), (d, d)."""
+        root = np.sqrt(weight)
+        first = self.X[rows[: len(rows) // 8]]
+        if np.count_nonzero(first) < SPARSE * first.size:
+            return self._sparse_products(rows, columns, root)
+        G = np.zeros((len(columns),) * 2, self.dtype)
+        for at, part in self.row_chunks(rows, columns):
+            part *= root[at, None]
+            G += part.T @ part
+        return G
+
+    def _sparse_products(self, rows, columns, root):
+        """The same for a table of zeros, mostly."""
+        parts = [
+            csr_matrix(self.X[rows[at]] * root[at, None], dtype=np.float64)
+            for at in chunks(len(rows), 8 * self.shape[1])
+        ]
+        inverse, root = self.inverse[columns], root.astype(np.float64)
+        X = csr_matrix(vstack(parts)[:, columns] @ diags(inverse))
+        mean = self.mean[columns] * inverse
+        left = X.T @ root - (root @ root) / 2 * mean
+        G, turned = np.empty((len(columns),) * 2, self.dtype), csr_matrix(X.T)
+        both, swapped = np.column_stack([left, mean]), np.stack([mean, left])
+        for at in chunks(len(G), 8 * len(G)):
+            part = (turned[at] @ X).toarray()
+            part -= both[at] @ swapped
+            G[at] = part
+        return G
+
+
+def inverse_of(G):
+    """Inverse of a symmetric, positive definite matrix, which is overwritten."""
+    if not len(G):
+        return G
+    kind = "s" if G.dtype == np.float32 else "d"
+    # The transpose is in Fortran's order, so that LAPACK works in place.
+    factor, failed = getattr(lapack, kind + "potrf")(G.T, lower=True, overwrite_a=True)
+    if not failed:
+        factor, failed = getattr(lapack, kind + "potri")(factor, lower=True, overwrite_c=True)
+    if failed:
+        raise np.linalg.LinAlgError("the matrix of a ridge regression is not positive definite")
+    out = factor.T  # its upper triangle is the inverse
+    for at in chunks(len(out), out.itemsize * len(out)):
+        out[at, : at.start] = out[: at.start, at].T
+        corner = np.triu(out[at, at])
+        out[at, at] = corner + np.triu(corner, 1).T
+    return out
+
+
+class Inverse:
+    """Ω = (AᵀWA/n + λI)⁻¹ of standardised rows A, as far as residuals need it.
+
+    With fewer rows than columns, AΩ = (A − K·M·A)/λ, where K = AAᵀ/n and
+    M = √W(√W·K·√W + λI)⁻¹√W. So no matrix is larger than rows × rows.
+
+    Parameters
+    ----------
+    A : Standard
+    train : int array of shape (n,)
+        Rows of A that are fitted on.
+    weight : array of shape (n,)
+        Weights of these rows.
+    penalty : float
+    use : int array
+        The columns that are covariates.
+    new : int array
+        Rows of A that are predicted.
+    """
+
+    def __init__(self, A, train, weight, penalty, use, new):
+        self.A, self.train, self.penalty, self.use, self.new = A, train, penalty, use, new
+        self.weight = (weight / len(train)).astype(A.dtype)
+        self.by_rows = len(train) < len(use)
+        if self.by_rows:
+            self._factor_rows()
+        else:
+            self._factor_columns()
+
+    def _factor_rows(self):
+        rows = np.r_[self.train, self.new]
+        n, root = len(self.train), np.sqrt(self.weight)
+        K = np.zeros((len(rows), n), self.A.dtype)
+        for at in chunks(len(self.use), self.A.dtype.itemsize * len(rows)):
+            part = self.A.part(rows, self.use[at])
+            K += part @ part[:n].T
+        M = root[:, None] * K[:n] * root
+        M[np.diag_indices_from(M)] += self.penalty
+        self.M = root[:, None] * inverse_of(M) * root
+        self.smooth = K[n:] @ self.M  # from values of the training rows to fits of the new ones
+
+    def _factor_columns(self):
+        G = self.A.products(self.train, self.use, self.weight)
+        G[np.diag_indices_from(G)] += self.penalty
+        self.omega = inverse_of(G)
+
+    def raw(self, at):
+        """Columns ``at`` of AΩ for the new rows, and Ω of all pairs or of each, see below.
+
+        Parameters
+        ----------
+        at : int array of shape (d,)
+            Places in ``use``.
+
+        Returns
+        -------
+        values : array of shape (n_new, d)
+        omega : callable
+            From places in ``at`` (k,) to Ω of these columns, (k, k).
+        diagonal : array of shape (d,)
+        """
+        if not self.by_rows:
+            values = np.empty((len(self.new), len(at)), self.A.dtype)
+            slopes = self.omega[at].T
+            for rows, part in self.A.row_chunks(self.new, self.use):
+                values[rows] = part @ slopes
+            return values, lambda i: self.omega[np.ix_(at[i], at[i])], self.omega[at, at]
+        columns = self.A.part(self.train, self.use[at])
+        inner = self.M @ columns
+        values = self.A.part(self.new, self.use[at]) - self.smooth @ columns
+        values /= self.penalty
+
+        def omega(i):
+            return (np.eye(len(i)) - columns[:, i].T @ inner[:, i]) / self.penalty
+
+        diagonal = (1 - np.einsum("ij,ij->j", columns, inner)) / self.penalty
+        return values, omega, diagonal
+
+    def fitted(self, targets):
+        """Ridge regressions of centred targets (n, d) of the training rows on all covariates.
+
+        Returns
+        -------
+        fits : array of shape (n_new, d)
+        coefficients : callable
+            From places in ``use`` to the coefficients of these covariates, (…, d).
+        """
+        if self.by_rows:
+            inner = self.M @ targets
+            fits = self.smooth @ targets
+            return fits, lambda at: self.A.part(self.train, self.use[at]).T @ inner
+        cross = np.zeros((len(self.use), targets.shape[1]), self.A.dtype)
+        for at, part in self.A.row_chunks(self.train, self.use):
+            cross += part.T @ (self.weight[at, None] * targets[at])
+        gamma = self.omega @ cross
+        fits = np.empty((len(self.new), targets.shape[1]), self.A.dtype)
+        for at, part in self.A.row_chunks(self.new, self.use):
+            fits[at] = part @ gamma
+        return fits, lambda at: gamma[at]

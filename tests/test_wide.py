@@ -1,0 +1,105 @@
+"""Wide tables: the same numbers as for narrow ones, in little memory."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit
+
+from ddml_fs import CausalFeatureSelector, chunks
+from ddml_fs.engine import wide_ridge, wide_rows
+from ddml_fs.engine.plan import make_plan
+from ddml_fs.engine.ridge import ridge_fits
+from ddml_fs.engine.wide_ridge import wide_ridge_fits
+from ddml_fs.engine.wide_rows import Standard, inverse_of
+from ddml_fs.nuisances import closed_form
+
+
+def plan_of(n, D, label, weighted):
+    """Blocks, columns that are no covariates, a constant one, and a treatment beside X."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((n, D))
+    X[:, 5] = X[:, 4] + 0.1 * X[:, 5]
+    X[:, 7], X[:, 8] = X[:, 8] > 0, 3.0
+    X[:, 11] += 100
+    block, covariates = np.arange(D), np.ones(D, bool)
+    block[5], block[12], covariates[[5, 20, 21]] = 4, 11, False
+    y = X[:, :3].sum(1) + rng.standard_normal(n)
+    own = np.r_[np.arange(D), -1]
+    return make_plan(
+        X,
+        ((y > 0).astype(float) if label else y)[:, None],
+        np.random.RandomState(0),
+        treatments=np.column_stack([X, rng.standard_normal(n)]),
+        own=own,
+        binary_T=np.zeros(D + 1, bool),
+        label=label,
+        covariates=covariates,
+        block=block,
+        n_folds=3,
+        weight=rng.rand(n) + 0.5 if weighted else None,
+    )
+
+
+@pytest.mark.parametrize(("n", "D"), [(200, 40), (90, 120)])
+@pytest.mark.parametrize(("label", "weighted"), [(False, False), (True, True)])
+@pytest.mark.parametrize("shrinkage", [0.05, 20.0])
+def test_fits_equal_those_of_narrow_tables(n, D, label, weighted, shrinkage, monkeypatch):
+    """In double precision for small penalties, in single precision for large ones; in chunks."""
+    plan = plan_of(n, D, label, weighted)
+    m, g = (np.full((D + 1, n), np.nan) for _ in range(2))
+    monkeypatch.setattr(chunks, "CHUNK", 1e4)
+    for k, _, at, m_k, g_k in wide_ridge_fits(plan, shrinkage):
+        m[np.ix_(at, plan.folds[k].hold)], g[np.ix_(at, plan.folds[k].hold)] = m_k.T, g_k.T
+    # Newton's steps end at 1e-6; other numbers have the digits of their precision.
+    exact = 1e-10 if plan.penalty(shrinkage) < wide_ridge.SINGLE else 1e-5
+    for k, _, _, m_k, g_k in ridge_fits(plan, shrinkage):
+        hold = plan.folds[k].hold
+        np.testing.assert_allclose(m[:, hold].T, m_k, atol=exact)
+        np.testing.assert_allclose(g[:, hold].T, g_k, atol=1e-4 if label else exact)
+
+
+def test_products_of_sparse_columns(monkeypatch):
+    """Zeros are skipped, and the products are those of standardised columns."""
+    rng = np.random.RandomState(0)
+    X = (rng.random_sample((300, 50)) < 0.03) * rng.standard_normal((300, 50))
+    rows, columns, weight = rng.permutation(300)[:200], np.arange(3, 48), rng.rand(200)
+    A = Standard.of(X, rows, np.ones(300), np.float64).shifted(rng.standard_normal(50))
+    plain = A.part(rows, columns)
+    monkeypatch.setattr(chunks, "CHUNK", 1e4)
+    for share in (0.05, 0.0):
+        monkeypatch.setattr(wide_rows, "SPARSE", share)
+        found = A.products(rows, columns, weight)
+        np.testing.assert_allclose(found, (weight[:, None] * plain).T @ plain, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_inverse_in_place(dtype, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK", 1e4)
+    A = np.random.RandomState(0).standard_normal((200, 90)).astype(dtype)
+    G = A.T @ A / 200 + np.eye(90, dtype=dtype)
+    np.testing.assert_allclose(inverse_of(G.copy()) @ G, np.eye(90), atol=1e-5)
+    with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+        inverse_of(-G)
+
+
+@pytest.mark.parametrize("nuisance", ["ridge", "shrunken"])
+def test_chunks_do_not_change_a_sweep(nuisance, monkeypatch):
+    """Two domains, near copies and a constant: read, fitted, collected and ranked in chunks."""
+    rng = np.random.RandomState(0)
+    X = (rng.random_sample((240, 60)) < 0.3) * rng.poisson(2, (240, 60)).astype(float)
+    X[:, 7], X[:, 9], X[:, 30] = X[:, 8] + 1e-3 * rng.standard_normal(240), 4.0, -2 * X[:, 31]
+    y = rng.binomial(1, expit(X[:, :3].sum(1) - X[:, 3:6].sum(1)))
+    domain = np.arange(240) % 2
+
+    def table(X):
+        selector = CausalFeatureSelector(5, nuisance=nuisance, random_state=0)
+        return selector.fit(X, y, sample_domain=domain).effects_.drop(columns="selected")
+
+    with pytest.warns(match="repeats"):
+        whole = table(X)
+    monkeypatch.setattr(chunks, "CHUNK", 2e4)
+    monkeypatch.setattr(closed_form, "WIDE", 10)
+    with pytest.warns(match="repeats"):
+        parts = table(sparse.csr_matrix(X))
+    numbers = whole.select_dtypes("number").columns
+    np.testing.assert_allclose(parts[numbers], whole[numbers], rtol=1e-3, atol=1e-4)
