@@ -64,11 +64,14 @@ class SweepResult(SweepInput):
         One per outcome.
     bent : bool array of shape (F,)
         Features whose effects are tested as curves.
+    stable : bool array of shape (F,), or None
+        Features that are covariates; None: all.
     """
 
     fold: np.ndarray
     evidence: list
     bent: np.ndarray
+    stable: np.ndarray | None = None
 
 
 def score_for(scale, target):
@@ -149,6 +152,8 @@ def sweep(
     dose="auto",
     folds=None,
     swept=None,
+    n_shadows=0,
+    stable=None,
 ):
     """The evidence on every feature.
 
@@ -169,6 +174,10 @@ def sweep(
         By default they are drawn.
     swept : int array, optional
         The features that are treatments; by default all. Evidence is on these features only.
+    n_shadows : int
+        If positive, that many of the last features are the only treatments, and no covariates.
+    stable : bool array of shape (F - n_shadows,), optional
+        The stable features, if they are known.
 
     Returns
     -------
@@ -186,8 +195,9 @@ def sweep(
     # In standard deviations: what counts as a negligible effect must not depend on units.
     outcomes = np.column_stack(target.outcomes) / target.unit
     hinges, column = bent_columns(features)
+    real = np.arange(features.n_features) < features.n_features - n_shadows
     # With few rows, curves of all columns would fit noise.
-    roomy = features.Z.shape[1] + hinges.shape[1] <= ROOMY * len(domain)
+    roomy = real[np.r_[features.own, features.own[column]]].sum() <= ROOMY * len(domain)
     if dose == "linear" or (dose == "auto" and not roomy) or not isinstance(nuisance, Additive):
         hinges, column = hinges[:, :0], column[:0]
 
@@ -236,10 +246,13 @@ def sweep(
             parts |= {"domain": domain, "fold": fold, "dof": predictions.dof}
             known = {"weight": weight, "cluster": given.cluster}
             found.append(collect(score, v, e, g, **parts, **known))
-        return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent)
+        return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent, stable=stable)
 
-    stable, progress = None, resources.progress
-    if stable_only and domain.max() > 0:
+    progress = resources.progress
+    if n_shadows:
+        swept = np.flatnonzero(~real)
+        stable = real if stable is None else np.r_[stable, np.zeros(n_shadows, bool)]
+    elif stable is None and stable_only and domain.max() > 0:
 
         def screen(stable):
             return evidence(Ridge(), stable, bends=False, resources=Resources(progress=progress))
