@@ -193,7 +193,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             Unit, or unit and time, of each row of a panel; or names of columns of X, which then are
             no covariates. Their effects are taken out of outcome, treatment and covariates, see
             :mod:`ddml_fs.panel`. Clusters are the units unless ``cluster`` is given. Rows without
-            another row of their unit are left out. Partially linear score only, also for a 0/1
+            weight, or without another row of their unit, are left out. Partially linear score only, also for a 0/1
             treatment.
 
         Returns
@@ -205,9 +205,8 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         index = X.index if isinstance(X, pd.DataFrame) else None
         panel = None
         if fixed_effects is not None:
-            if sample_weight is not None:
-                raise ValueError("sample_weight is not for fixed_effects, got both; use one.")
-            panel, X, treatment = read_panel(fixed_effects, X, treatment, self.score)
+            known = fixed_effects, X, treatment, self.score, sample_weight
+            panel, X, treatment = read_panel(*known)
         table = read_effect_table(self, X, treatment)
         X, column, self._encoding_ = table.X, table.column, table.encoding
         weight = check_weights(sample_weight, len(X))
@@ -233,7 +232,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             T, y = panel.take_out(T, "treatment"), panel.take_out(y, "y")
             X, source = panel.covariates(X, column)
             index, note = panel.index(index), f"{panel.note} {note}"
-            clusters, weight = panel.clusters(clusters, self.n_folds), np.ones(len(X))
+            clusters, weight = panel.clusters(clusters, self.n_folds), panel.weight
         self._inflation_ = 1.0 if panel is None else inflation(panel.codes, clusters)
         used = weight > 0
         check_folds(self.n_folds, T[used], binary)
