@@ -193,8 +193,8 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             Unit, or unit and time, of each row of a panel; or names of columns of X, which then are
             no covariates. Their effects are taken out of outcome, treatment and covariates, see
             :mod:`ddml_fs.panel`. Clusters are the units unless ``cluster`` is given. Rows without
-            weight, or without another row of their unit, are left out. Partially linear score only, also for a 0/1
-            treatment.
+            weight, or without another row of their unit, are left out. Partially linear score only,
+            also for a 0/1 treatment.
 
         Returns
         -------

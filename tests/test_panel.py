@@ -69,7 +69,7 @@ def test_weights_equal_pyfixest(ways, group):
     peer = pf.feols(formula, frame, vcov={"CRV1": group}, weights="w", demeaner=EXACT)
     cluster = None if group == "unit" else frame[["group"]].to_numpy()
     given = {"weight": frame["w"], "n_slopes": SLOPES}
-    theta, stderr, data = by_least_squares(frame, ways, cluster, **given)
+    theta, stderr, _ = by_least_squares(frame, ways, cluster, **given)
     assert theta == pytest.approx(peer.coef()["t"], abs=1e-6)
     assert stderr == pytest.approx(peer.se()["t"], abs=1e-6)
     plain = by_least_squares(frame, ways, cluster, n_slopes=SLOPES)[0]
