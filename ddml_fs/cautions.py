@@ -10,6 +10,7 @@ __all__ = ["DDMLWarning"]  # the name by which filters of warnings know it
 OUTCOME_COPY = 1e-3  # share of the outcome's variance that a copy among covariates leaves
 LABEL_COPY = 0.02  # the same among features: a correlation of 0.99
 SMALL_DOMAIN = 30  # rows
+FEW_EFFECTIVE = 30  # the same for rows of unequal weights
 # Standard errors of the estimate, and of the difference, by which an estimate with linear nuisances
 # differs if confounding is not linear.
 CURVED, CERTAIN = 1.5, 2.0
@@ -56,6 +57,17 @@ def warn_of_overlap(table, clip):
             f"{table['share_beyond_clip']:.1%} of the propensities were clipped to [{clip:g}, "
             f"{1 - clip:g}] (weak overlap); leave out rows that could only be in one arm, or read "
             "the effect with care."
+        )
+
+
+def warn_of_weights(weight):
+    """Warn if the rows count like few, because some weights (N,) are much larger than others."""
+    own = np.atleast_1d(weight)[np.atleast_1d(weight) > 0]
+    counts_like = own.sum() ** 2 / (own**2).sum()  # Kish's effective sample size
+    if counts_like < min(FEW_EFFECTIVE, len(own) / 2):
+        caution(
+            f"sample_weight lets {len(own)} rows count like {counts_like:.1f}, because a few are "
+            "much heavier than the others; cap the weights, or expect intervals to be too short."
         )
 
 
@@ -143,8 +155,8 @@ def warn_of_collinear(evidence, features, names):
         )
 
 
-def warn_of_domains(domain, names, target):
-    """Warn of small domains, and of domains with one class.
+def warn_of_rows(domain, names, target, weight=1.0):
+    """Warn of small domains, of domains with one class, and of a few rows with all the weight.
 
     Parameters
     ----------
@@ -152,7 +164,9 @@ def warn_of_domains(domain, names, target):
     names : array
         Of the domains.
     target : Target
+    weight : float or array of shape (N,)
     """
+    warn_of_weights(weight)
     rows = np.bincount(domain, minlength=len(names))
     single = np.zeros(len(names), bool)
     if target.classes is not None:

@@ -23,6 +23,7 @@ from ddml_fs.progress import progress_bar
 from ddml_fs.scores import CLIP, Score, residuals, resolve_score
 from ddml_fs.sensitivity import SensitivityMixin, elements
 from ddml_fs.validation import (
+    check_arms,
     check_clusters,
     check_folds,
     check_identified,
@@ -243,6 +244,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         check_identified(inputs, T[used])
         names = np.array(self._encoding_.columns)[source[covariates]]
         cautions.warn_of_outcome_copies(inputs, y[used], names)
+        cautions.warn_of_weights(weight)
 
         strata = y if score.label else T if binary else None
         plan = make_plan(
@@ -259,6 +261,8 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             groups=None if clusters is None else clusters[:, 0],
             weight=weight,
         )
+        if binary:
+            check_arms(plan.folds, T)
         devices = tuple(resolve_devices(self.device))
         facts = score.estimand, score.name, nuisance, *X.shape, len(plan.folds), devices[0]
         LOGGER.info("%s by the %s score; %r; %d rows, %d columns; %d folds; device %s", *facts)

@@ -245,7 +245,8 @@ def read_panel(fixed_effects, X, treatment, score, sample_weight=None):
         raise ValueError(f"fixed_effects needs score='partially_linear', got {score!r}.")
     names = names_of(fixed_effects)
     if names is None:
-        table = pd.DataFrame(np.asarray(fixed_effects))
+        given = np.asarray(fixed_effects)
+        table = pd.DataFrame(given if given.ndim in (1, 2) else given.reshape(1, -1))
     else:
         known = list(X.columns) if isinstance(X, pd.DataFrame) else []
         unknown = [name for name in names if name not in known]

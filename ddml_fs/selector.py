@@ -291,7 +291,7 @@ class CausalFeatureSelector(ShadowPlacebo, BaseEstimator):
         features = encoding.features(X, rows.weight)
         cautions.warn_of_label_copies(features, target, encoding.names)
         cautions.warn_of_repeats(features, encoding.names)
-        cautions.warn_of_domains(rows.domain, self.domains_, target)
+        cautions.warn_of_rows(rows.domain, self.domains_, target, rows.weight)
         return SweepInput(features, target, rows.domain, rows.weight, rows.cluster)
 
     def _sweep(self, given, progress, **only):

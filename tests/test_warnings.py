@@ -239,3 +239,30 @@ def test_warnings_can_be_silenced(clean):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", DDMLWarning)
         CausalFeatureSelector(2, random_state=0).fit(X.assign(copy=X["a"]), y, domain)
+
+
+# --- Weights ---
+
+
+def test_a_few_rows_with_all_the_weight(clean):
+    X, y, domain = clean
+    weight = np.ones(len(y))
+    weight[:3] = 1e6
+    words = "1200 rows count like 3.0, because a few are much heavier"
+    selector = CausalFeatureSelector(2, random_state=0)
+    found = caught(lambda: selector.fit(X, y, domain, sample_weight=weight))
+    assert sum(words in text for text in found) == 1
+    found = caught(lambda: EffectClassifier().fit(X, y, domain, sample_weight=weight))
+    assert words in only(found)
+    T = X["a"] + np.random.default_rng(0).standard_normal(len(y))
+    effect = DDML("ridge", random_state=0)
+    found = caught(lambda: effect.fit(X, y, treatment=T, sample_weight=weight))
+    assert sum(words in text for text in found) == 1
+
+
+def test_uneven_weights_give_no_warning(clean):
+    X, y, domain = clean
+    weight = np.random.default_rng(0).uniform(0.1, 5, len(y))
+    assert caught(lambda: EffectClassifier().fit(X, y, domain, sample_weight=weight)) == []
+    small = caught(lambda: EffectClassifier().fit(X[:50], y[:50], sample_weight=weight[:50]))
+    assert small == []

@@ -113,6 +113,13 @@ def test_only_the_ratios_of_weights_count(table):
     assert small.effect_ != effect_of(table, "smooth", None, binary=True).effect_
 
 
+def test_negligible_weights_are_zero(table):
+    weight = np.r_[np.full(30, 1e-13), np.ones(270)]
+    tiny, none = (effect_of(table, "ridge", w) for w in (weight, np.where(weight < 1, 0, 1)))
+    assert tiny.effect_ == none.effect_
+    assert (tiny.influence_[:30] == 0).all()
+
+
 # --- Integer weights are repeated rows ---
 
 
