@@ -36,7 +36,7 @@ def warn_of_outcome_copies(X, y, names):
         )
 
 
-def warn_of_overlap(table, clip):
+def warn_of_overlap(table, clip, estimand):
     """Warn if the covariates leave little of the treatment's variation.
 
     Parameters
@@ -45,6 +45,7 @@ def warn_of_overlap(table, clip):
         See :meth:`ddml_fs.DDML.diagnostics`.
     clip : float, or None
         Of the interactive score; None with others.
+    estimand : str
     """
     left = table["unexplained_share"]
     if left < 0.01:
@@ -53,10 +54,12 @@ def warn_of_overlap(table, clip):
             "the effect is hardly identified; drop columns that only encode the treatment."
         )
     if clip is not None and table["share_beyond_clip"] > WEAK_OVERLAP:
+        found = f"propensities were clipped to [{clip:g}, {1 - clip:g}]"
+        if estimand == "ATT":
+            found = f"treated rows have a propensity above {1 - clip:g}"
         caution(
-            f"{table['share_beyond_clip']:.1%} of the propensities were clipped to [{clip:g}, "
-            f"{1 - clip:g}] (weak overlap); leave out rows that could only be in one arm, or read "
-            "the effect with care."
+            f"{table['share_beyond_clip']:.1%} of the {found} (weak overlap); leave out rows that "
+            "could only be in one arm, or read the effect with care."
         )
 
 

@@ -281,7 +281,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         said = diagnostics.verdict(found, clip, score.estimand, bool(self._few_rows_))
         self.verdict_ = f"{said} {note}".strip()
         LOGGER.info("Effect %.4g (%.2g). %s", self.effect_, self.stderr_, self.verdict_)
-        cautions.warn_of_overlap(found, clip)
+        cautions.warn_of_overlap(found, clip, score.estimand)
         if self._few_rows_:
             cautions.caution(self._few_rows_)
         return self
