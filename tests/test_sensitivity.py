@@ -1,5 +1,6 @@
 """Sensitivity to hidden confounding, against DoubleML on the same folds and models."""
 
+from time import perf_counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from ddml_fs import DDML, CausalFeatureSelector
 from ddml_fs.datasets import make_effect_data
+from ddml_fs.effects_table import effects_table
 from ddml_fs.inference import robustness_value, strength
 from ddml_fs.scores import PartiallyLinear
 from ddml_fs.sensitivity import bounds, elements
@@ -166,3 +168,16 @@ def test_a_sweep_has_robustness_values_of_all_features():
     expected = (np.sqrt(f2**2 + 4 * f2) - f2) / 2
     # The selector's nuisances are shrunken a little.
     np.testing.assert_allclose(found["robustness"], expected, rtol=0.1, atol=0.01)
+
+
+def test_robustness_values_of_400_features_take_no_time():
+    """The whole table of effects, from the evidence of the sweep, within a second."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 400))
+    selector = CausalFeatureSelector(1, nuisance="ridge", ranking="tstat", random_state=0)
+    result = selector.fit_sweep(X, X[:, 0] + rng.standard_normal(500)).result
+    start = perf_counter()
+    table, _ = effects_table(result.evidence, result, selector.domains_)
+    assert perf_counter() - start < 1.0
+    assert table["robustness"].between(0, 1).all()
+    assert table["robustness"].idxmax() == 0
