@@ -25,8 +25,8 @@ from ddml_fs.progress import progress_bar
 from ddml_fs.ranking import Ranker
 from ddml_fs.rows import read_rows
 from ddml_fs.screening import screened_sweep
-from ddml_fs.shadows import ShadowPlacebo
 from ddml_fs.sweep import SweepInput, nuisance_for, score_for, seed_for, sweep
+from ddml_fs.sweep_sensitivity import SweepSensitivity
 from ddml_fs.tables import column_names, read_table
 from ddml_fs.validation import forget_fit
 from ddml_fs.weights import varies
@@ -35,7 +35,7 @@ N_DRAWS = 1000  # of the multiplier bootstrap
 LOGGER = logging.getLogger(__name__)
 
 
-class CausalFeatureSelector(ShadowPlacebo, BaseEstimator):
+class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
     """Select features by their causal effects on the label, and by how stable these are.
 
     Each feature in turn is the treatment, and the other features are covariates. All these effects

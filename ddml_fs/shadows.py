@@ -52,7 +52,7 @@ def donors(score, domain, cluster, rng):
     >>> score, cluster = np.zeros(6), np.array([0, 0, 1, 1, 2, 2])
     >>> source = donors(score, np.zeros(6, int), cluster, np.random.RandomState(0))
     >>> cluster[source][::2].tolist(), cluster[source][1::2].tolist()
-    ([2, 0, 1], [2, 0, 1])
+    ([1, 2, 0], [1, 2, 0])
     """
     pairs = np.column_stack([domain, np.arange(len(domain)) if cluster is None else cluster])
     units, member = np.unique(pairs, axis=0, return_inverse=True)
