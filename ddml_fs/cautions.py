@@ -10,6 +10,7 @@ __all__ = ["DDMLWarning"]  # the name by which filters of warnings know it
 OUTCOME_COPY = 1e-3  # share of the outcome's variance that a copy among covariates leaves
 LABEL_COPY = 0.02  # the same among features: a correlation of 0.99
 SMALL_DOMAIN = 30  # rows
+FEW_EFFECTIVE = 30  # the same for rows of unequal weights
 # Standard errors of the estimate, and of the difference, by which an estimate with linear nuisances
 # differs if confounding is not linear.
 CURVED, CERTAIN = 1.5, 2.0
@@ -35,7 +36,7 @@ def warn_of_outcome_copies(X, y, names):
         )
 
 
-def warn_of_overlap(table, clip):
+def warn_of_overlap(table, clip, estimand):
     """Warn if the covariates leave little of the treatment's variation.
 
     Parameters
@@ -44,6 +45,7 @@ def warn_of_overlap(table, clip):
         See :meth:`ddml_fs.DDML.diagnostics`.
     clip : float, or None
         Of the interactive score; None with others.
+    estimand : str
     """
     left = table["unexplained_share"]
     if left < 0.01:
@@ -52,10 +54,23 @@ def warn_of_overlap(table, clip):
             "the effect is hardly identified; drop columns that only encode the treatment."
         )
     if clip is not None and table["share_beyond_clip"] > WEAK_OVERLAP:
+        found = f"propensities were clipped to [{clip:g}, {1 - clip:g}]"
+        if estimand == "ATT":
+            found = f"treated rows have a propensity above {1 - clip:g}"
         caution(
-            f"{table['share_beyond_clip']:.1%} of the propensities were clipped to [{clip:g}, "
-            f"{1 - clip:g}] (weak overlap); leave out rows that could only be in one arm, or read "
-            "the effect with care."
+            f"{table['share_beyond_clip']:.1%} of the {found} (weak overlap); leave out rows that "
+            "could only be in one arm, or read the effect with care."
+        )
+
+
+def warn_of_weights(weight):
+    """Warn if the rows count like few, because some weights (N,) are much larger than others."""
+    own = np.atleast_1d(weight)[np.atleast_1d(weight) > 0]
+    counts_like = own.sum() ** 2 / (own**2).sum()  # Kish's effective sample size
+    if counts_like < min(FEW_EFFECTIVE, len(own) / 2):
+        caution(
+            f"sample_weight lets {len(own)} rows count like {counts_like:.1f}, because a few are "
+            "much heavier than the others; cap the weights, or expect intervals to be too short."
         )
 
 
@@ -143,8 +158,8 @@ def warn_of_collinear(evidence, features, names):
         )
 
 
-def warn_of_domains(domain, names, target):
-    """Warn of small domains, and of domains with one class.
+def warn_of_rows(domain, names, target, weight=1.0):
+    """Warn of small domains, of domains with one class, and of a few rows with all the weight.
 
     Parameters
     ----------
@@ -152,7 +167,9 @@ def warn_of_domains(domain, names, target):
     names : array
         Of the domains.
     target : Target
+    weight : float or array of shape (N,)
     """
+    warn_of_weights(weight)
     rows = np.bincount(domain, minlength=len(names))
     single = np.zeros(len(names), bool)
     if target.classes is not None:

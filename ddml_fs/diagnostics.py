@@ -114,7 +114,10 @@ def overview(effect, binary, clip, weight):
     rows = {"n_samples": len(v), "unexplained_share": unexplained_share(v, v + m, w)}
     if binary:
         rows |= {"propensity_min": m.min(), "propensity_max": m.max()}
-        rows["share_beyond_clip"] = float(weighted_mean((m < clip) | (m > 1 - clip), w))
+        beyond, of = (m < clip) | (m > 1 - clip), w
+        if effect.estimand_ == "ATT":  # propensities near 0 hardly count, their weight is m/(1 − m)
+            beyond, of = m > 1 - clip, w * (v + m)
+        rows["share_beyond_clip"] = float(weighted_mean(beyond, of))
     (var_v, both), (_, var_u) = np.cov(v, u, aweights=w)
     rows["abs_corr_v_u"] = float(abs(both) / np.sqrt(var_v * var_u))
     for name, title in TITLES.items():
@@ -166,8 +169,9 @@ def verdict(table, clip, estimand, few_rows=False):
             "variance, so little is left to estimate the effect from"
         )
     if clip is not None and table["share_beyond_clip"] > WEAK_OVERLAP:
+        rows = "treated rows" if estimand == "ATT" else "rows"
         doubts.append(
-            f"{table['share_beyond_clip']:.0%} of the rows have almost no comparable rows in the "
+            f"{table['share_beyond_clip']:.0%} of the {rows} have almost no comparable rows in the "
             "other arm (weak overlap)"
         )
     gains = {

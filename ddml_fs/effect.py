@@ -23,6 +23,7 @@ from ddml_fs.progress import progress_bar
 from ddml_fs.scores import CLIP, Score, residuals, resolve_score
 from ddml_fs.sensitivity import SensitivityMixin, elements
 from ddml_fs.validation import (
+    check_arms,
     check_clusters,
     check_folds,
     check_identified,
@@ -193,8 +194,8 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             Unit, or unit and time, of each row of a panel; or names of columns of X, which then are
             no covariates. Their effects are taken out of outcome, treatment and covariates, see
             :mod:`ddml_fs.panel`. Clusters are the units unless ``cluster`` is given. Rows without
-            another row of their unit are left out. Partially linear score only, also for a 0/1
-            treatment.
+            weight, or without another row of their unit, are left out. Partially linear score only,
+            also for a 0/1 treatment.
 
         Returns
         -------
@@ -205,9 +206,8 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         index = X.index if isinstance(X, pd.DataFrame) else None
         panel = None
         if fixed_effects is not None:
-            if sample_weight is not None:
-                raise ValueError("sample_weight is not for fixed_effects, got both; use one.")
-            panel, X, treatment = read_panel(fixed_effects, X, treatment, self.score)
+            known = fixed_effects, X, treatment, self.score, sample_weight
+            panel, X, treatment = read_panel(*known)
         table = read_effect_table(self, X, treatment)
         X, column, self._encoding_ = table.X, table.column, table.encoding
         weight = check_weights(sample_weight, len(X))
@@ -233,7 +233,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             T, y = panel.take_out(T, "treatment"), panel.take_out(y, "y")
             X, source = panel.covariates(X, column)
             index, note = panel.index(index), f"{panel.note} {note}"
-            clusters, weight = panel.clusters(clusters, self.n_folds), np.ones(len(X))
+            clusters, weight = panel.clusters(clusters, self.n_folds), panel.weight
         self._inflation_ = 1.0 if panel is None else inflation(panel.codes, clusters)
         used = weight > 0
         check_folds(self.n_folds, T[used], binary)
@@ -244,6 +244,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         check_identified(inputs, T[used])
         names = np.array(self._encoding_.columns)[source[covariates]]
         cautions.warn_of_outcome_copies(inputs, y[used], names)
+        cautions.warn_of_weights(weight)
 
         strata = y if score.label else T if binary else None
         plan = make_plan(
@@ -260,6 +261,8 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
             groups=None if clusters is None else clusters[:, 0],
             weight=weight,
         )
+        if binary:
+            check_arms(plan.folds, T)
         devices = tuple(resolve_devices(self.device))
         facts = score.estimand, score.name, nuisance, *X.shape, len(plan.folds), devices[0]
         LOGGER.info("%s by the %s score; %r; %d rows, %d columns; %d folds; device %s", *facts)
@@ -278,7 +281,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         said = diagnostics.verdict(found, clip, score.estimand, bool(self._few_rows_))
         self.verdict_ = f"{said} {note}".strip()
         LOGGER.info("Effect %.4g (%.2g). %s", self.effect_, self.stderr_, self.verdict_)
-        cautions.warn_of_overlap(found, clip)
+        cautions.warn_of_overlap(found, clip, score.estimand)
         if self._few_rows_:
             cautions.caution(self._few_rows_)
         return self

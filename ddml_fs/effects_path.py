@@ -67,7 +67,7 @@ def ridge_loss(u, Z, side, number, ridge, unit, weight):
     theta, k = u * unit, len(u) - Z.shape[1]
     margin = side * (theta[:k][number] + Z @ theta[k:])
     g = -side * weight * expit(-margin) / len(Z)
-    gradient = np.r_[np.bincount(number, g, k), Z.T @ g] + ridge * theta
+    gradient = np.concatenate([np.bincount(number, g, k), Z.T @ g]) + ridge * theta
     return weight @ np.logaddexp(0, -margin) / len(Z) + ridge @ theta**2 / 2, gradient * unit
 
 

@@ -131,10 +131,11 @@ class FittedEffect(Versioned, EncodedTable, HTMLRepr):
         diagnostics : Series
             ``n_samples``, rows with weight; ``unexplained_share``, the share of the treatment's
             variance that the covariates do not explain; for a binary treatment, the range of the
-            propensities and the share of them that is clipped; ``abs_corr_v_u``, the correlation of
-            the residuals; held-out losses of the nuisances and of a constant; and ``inputs_kept``,
-            the mean number of covariates that networks use. ``nuisance_losses_`` has the losses of
-            all candidates.
+            propensities and the share of them that is clipped (for the ATT, the share of the
+            treated whose propensity is clipped at the upper end); ``abs_corr_v_u``, the
+            correlation of the residuals; held-out losses of the nuisances and of a constant; and
+            ``inputs_kept``, the mean number of covariates that networks use.
+            ``nuisance_losses_`` has the losses of all candidates.
         """
         check_is_fitted(self)
         rows = diagnostics.overview(self, self._binary_, self._clip_, self._weight_)

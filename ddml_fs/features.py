@@ -189,6 +189,10 @@ class Encoding:
         columns = [r.read(pd.Series(X[:, j])) for j, r in enumerate(self.readers)]
         return np.hstack(columns)
 
+    def features(self, X, weight=1.0):
+        """The distinct features of a table, whose rows have the given weights."""
+        return read_features(self.read(X), self.own, len(self.names), weight)
+
 
 @dataclass(frozen=True, eq=False)
 class Features:

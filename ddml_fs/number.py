@@ -80,6 +80,12 @@ def default_downstream(label):
     return make_pipeline(StandardScaler(), model)
 
 
+def fit_where_weighted(model, X, y, weight):
+    """Fit a model, with weights (n,) if they differ and if it takes them."""
+    weighted = varies(weight) and weight_parameter(model) is not None
+    return fit_weighted(model, X, y, weight if weighted else None)
+
+
 def loss_of(model, X, y, weight=None):
     """Loss of a fitted model on the rows of one domain, which does not depend on its base rate.
 
@@ -250,9 +256,8 @@ def choose_number(
 
     def losses_of(model, train, test, order, k):
         columns = np.concatenate(order[:k])
-        weighted = varies(weight) and weight_parameter(model) is not None
-        own = weight[train] if weighted else None
-        fitted = fit_weighted(clone(model), X[np.ix_(train, columns)], y[train], own)
+        own = X[np.ix_(train, columns)], y[train], weight[train]
+        fitted = fit_where_weighted(clone(model), *own)
         loss, influence = loss_of(fitted, X[np.ix_(test, columns)], y[test], weight[test])
         if cluster is not None:
             influence = cluster_sums(np.unique(cluster[test], return_inverse=True)[1], influence)

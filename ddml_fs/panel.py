@@ -3,7 +3,8 @@
 In Y = θT + f(X) + α + ζ, the effect α of a unit (a person, a shop) may confound in any way, as long
 as it does not change with time. The means of each unit are subtracted from Y, T and X, which takes
 α out. With a second way, such as the year, the means of both ways are subtracted until none is
-left. The effect then follows from the partially linear score on the transformed data.
+left. With sample weights the means are weighted. The effect then follows from the partially linear
+score on the transformed data.
 
 For a linear f this is exact: f(X) minus its mean over the unit is f of the transformed X. For a
 bent f it is an approximation, because that difference depends on all rows of the unit, and a part
@@ -23,20 +24,21 @@ import numpy as np
 import pandas as pd
 
 from ddml_fs.cautions import caution
+from ddml_fs.weights import check_weights
 
 TOLERANCE = 1e-11  # of the means that are left, in standard deviations
 MOST_ROUNDS = 20000
 CONSTANT = 1e-9  # share of the standard deviation below which a column does not vary within units
 
 
-def means_of(values, codes):
-    """Mean of each row's group; values (N, D), codes (N,)."""
-    size = np.bincount(codes)
-    sums = np.column_stack([np.bincount(codes, column) for column in values.T])
-    return (sums / np.maximum(size, 1)[:, None])[codes]
+def means_of(values, codes, weight):
+    """Weighted mean of each row's group; values (N, D), codes (N,), weight (N,)."""
+    size = np.bincount(codes, weight)
+    sums = np.column_stack([np.bincount(codes, weight * column) for column in values.T])
+    return (sums / size[:, None])[codes]
 
 
-def within(values, codes):
+def within(values, codes, weight=None):
     """Subtract the means of all groups, in one way or two.
 
     Parameters
@@ -45,6 +47,8 @@ def within(values, codes):
     codes : int array of shape (N, 1) or (N, 2)
         Groups, numbered from 0. With two ways, the means of both are subtracted in turn until all
         of them vanish (alternating projections), which also holds for unbalanced panels.
+    weight : array of shape (N,), optional
+        Positive weights of the rows; by default 1.
 
     Returns
     -------
@@ -55,13 +59,14 @@ def within(values, codes):
     >>> within(np.array([1.0, 3, 4, 8]), np.array([[0], [0], [1], [1]])).tolist()
     [-1.0, 1.0, -2.0, 2.0]
     """
+    weight = np.ones(len(values)) if weight is None else weight
     left = np.array(values, dtype=np.float64).reshape(len(values), -1)
     spread = np.maximum(left.std(0), np.finfo(float).tiny)
     left -= left.mean(0)
     for _ in range(MOST_ROUNDS):
         largest = np.zeros(left.shape[1])
         for way in codes.T:
-            means = means_of(left, way)
+            means = means_of(left, way, weight)
             left -= means
             largest = np.maximum(largest, np.abs(means).max(0))
         if codes.shape[1] == 1 or (largest <= TOLERANCE * spread).all():
@@ -72,15 +77,21 @@ def within(values, codes):
     )
 
 
-def rows_with_company(codes):
+def rows_with_company(codes, used=True):
     """Rows whose unit, and whose time, has another row that is kept; a bool array (N,).
+
+    Parameters
+    ----------
+    codes : int array of shape (N, 1) or (N, 2)
+    used : bool array of shape (N,)
+        Rows that may be kept; by default all.
 
     Examples
     --------
     >>> rows_with_company(np.array([[0, 0], [0, 1], [1, 1], [2, 0], [2, 1]])).tolist()
     [True, True, False, True, True]
     """
-    keep = np.ones(len(codes), dtype=bool)
+    keep = np.ones(len(codes), dtype=bool) & used
     while True:
         alone = np.zeros(len(codes), dtype=bool)
         for way in codes.T:
@@ -134,28 +145,35 @@ class Panel:
     given : list of str, or int array of shape (N, 1) or (N, 2)
         Names of columns of X, or groups; what a second fit of the same rows needs.
     keep : bool array of shape (N,)
-        Rows that carry information: those with another row of their unit and time.
+        Rows that carry information: those with weight, and with another such row of their unit and
+        time.
     codes : int array of shape (n_kept, 1) or (n_kept, 2)
         Groups of the rows that are kept, numbered from 0.
+    weight : array of shape (n_kept,)
+        Their weights, with mean 1.
+    alone : int
+        Number of rows with weight that are not kept.
     """
 
     given: Any
     keep: np.ndarray
     codes: np.ndarray
+    weight: np.ndarray
+    alone: int
 
     @property
     def note(self):
         """What was taken out, in a sentence."""
         units, *times = self.codes.max(0) + 1
         second = f" and of {times[0]} times" if times else ""
-        dropped = int((~self.keep).sum())
-        rest = f"; {dropped} rows without another row of their unit left out" if dropped else ""
+        left_out = f"; {self.alone} rows without another row of their unit left out"
+        rest = left_out if self.alone else ""
         return f"Fixed effects of {units} units{second} taken out{rest}."
 
     def take_out(self, values, name):
         """One variable of all rows (N,), as deviations from the means of its groups (n_kept,)."""
         kept = values[self.keep]
-        left = within(kept, self.codes)
+        left = within(kept, self.codes, self.weight)
         if left.std() <= CONSTANT * max(kept.std(), np.finfo(float).tiny):
             raise ValueError(
                 f"{name} must vary within units, got one that the fixed effects determine."
@@ -193,15 +211,15 @@ class Panel:
             The column of the given X that each column comes from.
         """
         kept = X[self.keep]
-        left = within(kept, self.codes)
+        left = within(kept, self.codes, self.weight)
         # Rounding errors of a column that does not vary are no information.
         left[:, left.std(0) <= CONSTANT * np.maximum(kept.std(0), np.abs(kept).max(0))] = 0.0
         others = np.flatnonzero(np.arange(X.shape[1]) != column)
-        means = means_of(kept[:, others], self.codes[:, 0])
+        means = means_of(kept[:, others], self.codes[:, 0], self.weight)
         return np.hstack([left, means]), np.r_[np.arange(X.shape[1]), others]
 
 
-def read_panel(fixed_effects, X, treatment, score):
+def read_panel(fixed_effects, X, treatment, score, sample_weight=None):
     """Read fixed effects, and leave their columns out of X.
 
     Parameters
@@ -213,6 +231,8 @@ def read_panel(fixed_effects, X, treatment, score):
         As in ``DDML.fit``.
     score : str
         Of DDML; only the partially linear score holds within units.
+    sample_weight : array of shape (N,), optional
+        Rows with weight 0 are left out.
 
     Returns
     -------
@@ -225,7 +245,8 @@ def read_panel(fixed_effects, X, treatment, score):
         raise ValueError(f"fixed_effects needs score='partially_linear', got {score!r}.")
     names = names_of(fixed_effects)
     if names is None:
-        table = pd.DataFrame(np.asarray(fixed_effects))
+        given = np.asarray(fixed_effects)
+        table = pd.DataFrame(given if given.ndim in (1, 2) else given.reshape(1, -1))
     else:
         known = list(X.columns) if isinstance(X, pd.DataFrame) else []
         unknown = [name for name in names if name not in known]
@@ -245,16 +266,20 @@ def read_panel(fixed_effects, X, treatment, score):
     if missing:
         raise ValueError(f"fixed_effects must be known in every row, got {missing} missing.")
     codes = np.column_stack([pd.factorize(table.iloc[:, j])[0] for j in range(table.shape[1])])
-    keep = rows_with_company(codes)
+    weight = check_weights(sample_weight, n_samples)
+    used = weight > 0
+    keep = rows_with_company(codes, used)
     if not keep.any():
         raise ValueError("fixed_effects must have units with two rows or more, got none.")
-    if not keep.all():
+    alone = int((used & ~keep).sum())
+    if alone:
         caution(
-            f"{int((~keep).sum())} rows are the only ones of their unit or time, and are left out, "
+            f"{alone} rows are the only ones of their unit or time, and are left out, "
             "because fixed effects leave no information in them."
         )
     kept = np.column_stack([np.unique(way, return_inverse=True)[1] for way in codes[keep].T])
-    return Panel(codes if names is None else names, keep, kept), X, treatment
+    given = codes if names is None else names
+    return Panel(given, keep, kept, weight[keep] / weight[keep].mean(), alone), X, treatment
 
 
 def names_of(fixed_effects):

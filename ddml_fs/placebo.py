@@ -14,6 +14,7 @@ from ddml_fs.covariates import read_treatment
 from ddml_fs.estimate import FittedEffect
 from ddml_fs.progress import progress_bar, run_parallel
 from ddml_fs.validation import check_integer, check_number, check_option
+from ddml_fs.warning import said_before
 
 N_STRATA = 10
 KINDS = ("treatment", "outcome")
@@ -158,7 +159,8 @@ class PlaceboMixin(FittedEffect):
             clusters = self._clusters_
             own = None if clusters is None else clusters[rows]
             known = {"cluster": own, "sample_weight": self._weight_[rows]}
-            model.fit(take, new_y[rows], treatment=new_T[rows], **known)
+            with said_before():
+                model.fit(take, new_y[rows], treatment=new_T[rows], **known)
             return model.effect_ / model.stderr_
 
         found = {}

@@ -17,7 +17,7 @@ from ddml_fs.encoding import number_of_folds, read_target
 from ddml_fs.engine.checkpoint import resumable
 from ddml_fs.engine.devices import limit_threads, resolve_devices
 from ddml_fs.engine.resources import Resources
-from ddml_fs.features import Encoding, read_features
+from ddml_fs.features import Encoding
 from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.number import choose_features
 from ddml_fs.options import check_no_weights, check_selector
@@ -25,8 +25,8 @@ from ddml_fs.progress import progress_bar
 from ddml_fs.ranking import Ranker
 from ddml_fs.rows import read_rows
 from ddml_fs.screening import screened_sweep
-from ddml_fs.sparse_fit import FitSparse
 from ddml_fs.sweep import SweepInput, nuisance_for, score_for, seed_for, sweep
+from ddml_fs.sweep_sensitivity import SweepSensitivity
 from ddml_fs.tables import column_names, read_table
 from ddml_fs.validation import forget_fit
 from ddml_fs.weights import varies
@@ -35,7 +35,7 @@ N_DRAWS = 1000  # of the multiplier bootstrap
 LOGGER = logging.getLogger(__name__)
 
 
-class CausalFeatureSelector(FitSparse, BaseEstimator):
+class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
     """Select features by their causal effects on the label, and by how stable these are.
 
     Each feature in turn is the treatment, and the other features are covariates. All these effects
@@ -261,29 +261,16 @@ class CausalFeatureSelector(FitSparse, BaseEstimator):
         """
         forget_fit(self)
         self._check_options()
-        rows = read_rows(_num_samples(X), sample_domain, sample_weight, cluster)
-        domain, self.domains_ = rows.domain, rows.domains
-        X, y = read_table(self, rows.of(X), rows.of(y))
-        encoding = self._encoding_ = Encoding.of(X, column_names(self), self.groups)
-        target = read_target(y, self.task)
-        self.task_ = "regression" if target.classes is None else "classification"
-        table = encoding.read(X)
-        features = read_features(table, encoding.own, len(encoding.names), rows.weight)
-        cautions.warn_of_label_copies(features, target, encoding.names)
-        cautions.warn_of_repeats(features, encoding.names)
-        cautions.warn_of_domains(domain, self.domains_, target)
-        # Threads of small computations wait for one another, above all on a busy machine.
-        threads = limit_threads(effective_n_jobs(self.n_jobs))
-        bar = progress_bar(self.verbose, "sweep")
-        with threads, resumable(self.checkpoint), bar as progress:
-            given = SweepInput(features, target, domain, rows.weight, rows.cluster)
+        given = self._read(X, y, sample_domain, sample_weight, cluster)
+        threads = limit_threads(effective_n_jobs(self.n_jobs))  # small computations wait for many
+        with threads, resumable(self.checkpoint), progress_bar(self.verbose, "sweep") as progress:
             result, screened = self._sweep(given, progress)
-            cautions.warn_of_collinear(result.evidence, features, encoding.names)
-            bends = self.dose != "linear"
-            options = self.risk_aversion, bends, screened, self.scale_ == "log_odds"
+            self._stable_ = result.stable
+            cautions.warn_of_collinear(result.evidence, given.features, self._encoding_.names)
+            options = self.risk_aversion, self.dose != "linear", screened, self.scale_ == "log_odds"
             ranker = Ranker(result, self.ranking, *options)
             progress.enter("ranking")
-            progress.start(features.n_features, "features")
+            progress.start(given.features.n_features, "features")
             self._rank(result, ranker, progress)
             if self.n_features_to_select == "auto":
                 self._choose(result, ranker, progress)
@@ -293,8 +280,22 @@ class CausalFeatureSelector(FitSparse, BaseEstimator):
     def _check_options(self):
         check_selector(self)
 
-    def _sweep(self, given, progress):
-        """The evidence on every feature."""
+    def _read(self, X, y, sample_domain, sample_weight, cluster):
+        """The data of the sweep, a SweepInput; warns of what looks wrong in them."""
+        rows = read_rows(_num_samples(X), sample_domain, sample_weight, cluster)
+        self.domains_ = rows.domains
+        X, y = read_table(self, rows.of(X), rows.of(y))
+        encoding = self._encoding_ = Encoding.of(X, column_names(self), self.groups)
+        target = read_target(y, self.task)
+        self.task_ = "regression" if target.classes is None else "classification"
+        features = encoding.features(X, rows.weight)
+        cautions.warn_of_label_copies(features, target, encoding.names)
+        cautions.warn_of_repeats(features, encoding.names)
+        cautions.warn_of_rows(rows.domain, self.domains_, target, rows.weight)
+        return SweepInput(features, target, rows.domain, rows.weight, rows.cluster)
+
+    def _sweep(self, given, progress, **only):
+        """The evidence on every feature, or on those that ``only`` names."""
         score = score_for(self.scale, given.target)
         self.scale_ = "log_odds" if score.label else "mean"
         auto = isinstance(self.nuisance, str) and self.nuisance == "auto"
@@ -320,8 +321,8 @@ class CausalFeatureSelector(FitSparse, BaseEstimator):
         )
         options = {"seed": self._seed_, "n_folds": n_folds, "dose": self.dose}
         options |= {"stable_only": self.covariates == "stable", "resources": resources}
-        if self.screen is None:
-            return sweep(given, nuisance, score, **options), None
+        if self.screen is None or only:
+            return sweep(given, nuisance, score, **options, **only), None
         ranking = self.ranking, self.risk_aversion
         return screened_sweep(given, nuisance, score, self.screen, *ranking, **options)
 
@@ -339,12 +340,11 @@ class CausalFeatureSelector(FitSparse, BaseEstimator):
         self._error_df_ = result.error_df
         if result.evidence[0].influence.shape[1]:
             influence = chosen(shown, [s.influence for s in result.evidence])
-            rng = check_random_state(self._seed_)
-            self._maxima_ = inference.bootstrap_maxima(influence, N_DRAWS, rng, result.cluster)
+            given = influence, N_DRAWS, check_random_state(self._seed_), result.cluster
+            self._maxima_ = inference.bootstrap_maxima(*given)
 
     def _choose(self, result, ranker, progress):
         """Choose the number of features."""
-        self.n_features_auto_, self.curve_ = choose_features(
-            result, ranker, self.downstream, self.n_jobs, progress
-        )
+        options = self.downstream, self.n_jobs, progress
+        self.n_features_auto_, self.curve_ = choose_features(result, ranker, *options)
         LOGGER.info('"auto" keeps %d features', self.n_features_auto_)

@@ -20,6 +20,7 @@ from ddml_fs.estimate import FittedEffect
 from ddml_fs.inference import robustness_value, stderr_of, strength
 from ddml_fs.scores import Interactive, PartiallyLinear, residuals
 from ddml_fs.validation import check_number
+from ddml_fs.warning import said_before
 from ddml_fs.weights import influence_on_mean, weighted_mean, weighted_var
 
 STRONGEST = 0.999  # a confounder's strength, at most
@@ -216,7 +217,8 @@ class SensitivityMixin(FittedEffect):
             if unknown:
                 raise ValueError(f"columns must be among those of X, got {unknown[0]!r}.")
             short = clone(self)  # type: ignore[type-var]
-            short.fit(X.drop(columns=names), y, treatment=treatment, **self._fit_options_)
+            with said_before():
+                short.fit(X.drop(columns=names), y, treatment=treatment, **self._fit_options_)
             row = compare(short.sensitivity_elements(), given, variance)
             change = short.effect_ - self.effect_
             rho = float(np.sign(change)) * min(abs(change) / max(row.pop("reach"), 1e-12), 1.0)

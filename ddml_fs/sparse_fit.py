@@ -58,7 +58,7 @@ class FitSparse(FitFromSums):
         self._seed_ = seed_for(self.random_state, None, None)
         readers = [Reader(name, "number") for name in names]
         self._encoding_ = Encoding(readers, np.arange(len(names)), names)
-        cautions.warn_of_domains(domain, self.domains_, target)
+        cautions.warn_of_rows(domain, self.domains_, target)
         threads = limit_threads(effective_n_jobs(self.n_jobs))
         with threads, progress_bar(self.verbose, "sweep") as progress:
             result, screened = sparse_sweep(

@@ -66,11 +66,14 @@ class SweepResult(SweepInput):
         One per outcome.
     bent : bool array of shape (F,)
         Features whose effects are tested as curves.
+    stable : bool array of shape (F,), or None
+        Features that are covariates; None: all.
     """
 
     fold: np.ndarray
     evidence: list
     bent: np.ndarray
+    stable: np.ndarray | None = None
 
 
 def score_for(scale, target):
@@ -151,6 +154,8 @@ def sweep(
     dose="auto",
     folds=None,
     swept=None,
+    n_shadows=0,
+    stable=None,
 ):
     """The evidence on every feature.
 
@@ -171,6 +176,10 @@ def sweep(
         By default they are drawn.
     swept : int array, optional
         The features that are treatments; by default all. Evidence is on these features only.
+    n_shadows : int
+        If positive, that many of the last features are the only treatments, and no covariates.
+    stable : bool array of shape (F - n_shadows,), optional
+        The stable features, if they are known.
 
     Returns
     -------
@@ -187,9 +196,10 @@ def sweep(
         )
     # In standard deviations: what counts as a negligible effect must not depend on units.
     outcomes = np.column_stack(target.outcomes) / target.unit
+    real = np.arange(features.n_features) < features.n_features - n_shadows
     curves = dose != "linear" and isinstance(nuisance, Additive)
     roomy = np.inf if dose == "spline" else ROOMY
-    hinges, column = bent_columns(features, roomy if curves else 0.0)
+    hinges, column = bent_columns(features, roomy if curves else 0.0, real[features.own])
 
     def evidence(model, stable, bends, resources=None, swept=None):
         """Evidence given the stable features as covariates, with or without hinge functions."""
@@ -243,10 +253,13 @@ def sweep(
         # A few features at a time: their residuals and scores take a dozen times their memory.
         parts = chunks(len(first), 8 * len(domain))
         found = [joined([part(c, at) for at in parts]) for c in range(plan.Y.shape[1])]
-        return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent)
+        return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent, stable=stable)
 
-    stable, progress = None, resources.progress
-    if stable_only and domain.max() > 0:
+    progress = resources.progress
+    if n_shadows:
+        swept = np.flatnonzero(~real)
+        stable = real if stable is None else np.r_[stable, np.zeros(n_shadows, bool)]
+    elif stable is None and stable_only and domain.max() > 0:
 
         def screen(stable):
             return evidence(Ridge(), stable, bends=False, resources=Resources(progress=progress))

@@ -96,12 +96,12 @@ def check_clusters(cluster, n_samples, weight, fewest, named="", ways=2):
     ways : int
         Largest number of ways of clustering, k.
     """
-    table = pd.DataFrame(np.asarray(cluster))
-    if len(table) != n_samples or not 1 <= table.shape[1] <= ways:
+    given = np.asarray(cluster)
+    allowed = [(n_samples,), *((n_samples, k + 1) for k in range(ways))]
+    if given.shape not in allowed:
         both = f" or ({n_samples}, 2)" if ways == 2 else ""
-        raise ValueError(
-            f"cluster must have shape ({n_samples},){both}, got {np.asarray(cluster).shape}."
-        )
+        raise ValueError(f"cluster must have shape ({n_samples},){both}, got {given.shape}.")
+    table = pd.DataFrame(given)
     missing = int(table.isna().to_numpy().sum())
     if missing:
         raise ValueError(f"cluster must name a cluster in every row, got {missing} missing.")
@@ -159,6 +159,17 @@ def check_folds(n_folds, treatment, binary):
         raise ValueError(
             f"X must have at least 4 rows per fold ({4 * n_folds} for n_folds={n_folds}), "
             f"got {len(treatment)}."
+        )
+
+
+def check_arms(folds, treatment):
+    """Raise if clusters leave no row of an arm of a 0/1 treatment (N,) to fit on in some fold."""
+    both = sum(np.ptp(treatment[fold.train]) > 0 for fold in folds)
+    if both < len(folds):
+        raise ValueError(
+            "cluster must have rows of each arm in clusters of several folds, got "
+            f"{len(folds) - both} of {len(folds)} folds with one arm to fit on; use smaller "
+            "clusters, or none."
         )
 
 

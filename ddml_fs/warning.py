@@ -2,6 +2,7 @@
 
 import inspect
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 PACKAGE = str(Path(__file__).parent)
@@ -18,6 +19,14 @@ def caution(message):
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, DDMLWarning, stacklevel=level)
+
+
+@contextmanager
+def said_before():
+    """Silence the package's warnings, where an estimator is fitted again on data like the first."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DDMLWarning)
+        yield
 
 
 def listed(names):

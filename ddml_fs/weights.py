@@ -3,6 +3,8 @@
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
+NEGLIGIBLE = 1e-12  # of the largest weight; sums of squares with such weights are rounding errors
+
 
 def check_weights(sample_weight, n_samples):
     """Sample weights (N,), scaled so that the rows with weight have the mean 1.
@@ -10,7 +12,8 @@ def check_weights(sample_weight, n_samples):
     Parameters
     ----------
     sample_weight : array of shape (n_samples,), or None
-        Non-negative numbers; None: the same weight for all rows. A row with weight 0 has no say.
+        Non-negative numbers; None: the same weight for all rows. A row with weight 0 has no say,
+        nor has one with less than :data:`NEGLIGIBLE` times the largest weight.
     n_samples : int
 
     Examples
@@ -36,6 +39,7 @@ def check_weights(sample_weight, n_samples):
     if not weight.any():
         raise ValueError("sample_weight must have a positive value, got zero in every row.")
     weight = weight / weight.max()  # so that neither large nor small weights overflow
+    weight = np.where(weight < NEGLIGIBLE, 0.0, weight)
     return weight / weight[weight > 0].mean()
 
 

@@ -36,6 +36,14 @@ DOMAINS = ("none", "none", "two", "three", "text", "with targets", "one class ea
 DOMAINS += ("one each", "floats", "objects", "bool")
 WRONG_DOMAINS = ("only targets", "NaN", "None", "short", "text with negatives", "mixed", "matrix")
 
+WEIGHTS = ("equal", "uneven", "zeros", "zeros", "huge ratios", "huge ratios", "beyond floats")
+WEIGHTS += ("one heavy row", "one per domain", "all but one per domain", "one row", "integers")
+WEIGHTS += ("bool",)
+WRONG_WEIGHTS = ("all zero", "negative", "NaN", "infinity", "short", "text", "matrix", "None")
+CLUSTERS = ("of one", "of one", "pairs", "ten", "four", "text", "one large", "floats")
+CLUSTERS += ("one in all", "two", "two ways")
+WRONG_CLUSTERS = ("three ways", "NaN", "None", "short", "scalar")
+
 
 def number_column(kind, rng, before, exponent, offset):
     """A column of numbers, (n,); ``before`` are the columns to its left."""
@@ -220,8 +228,68 @@ def domains(kind, y, n, rng):
     return made[kind]
 
 
-# Row weights: add the kinds here, and pass them on in ``check``.
-WEIGHTS: tuple = ()
+def weights(kind, where, n, rng):
+    """Weights of the rows of a kind, or None; ``where`` (n,) are domains, or None."""
+    where = np.zeros(n) if where is None or np.shape(where) != (n,) else where
+    where = np.unique(np.asarray(where, dtype=str), return_inverse=True)[1]
+    first = np.zeros(n)
+    first[np.unique(where, return_index=True)[1]] = 1.0
+    made = {
+        "none": None,
+        "equal": np.full(n, 3.0),
+        "uneven": rng.uniform(0.1, 5, n),
+        "zeros": rng.integers(0, 2, n).astype(float),
+        "huge ratios": 10.0 ** rng.uniform(-12, 12, n),
+        "beyond floats": 10.0 ** rng.uniform(-300, 300, n),
+        "one heavy row": np.where(np.arange(n) == 0, 1e9, 1.0),
+        "one per domain": first,
+        "all but one per domain": 1.0 - first,
+        "one row": (np.arange(n) == n // 2).astype(int),
+        "integers": rng.integers(0, 4, n),
+        "bool": rng.integers(0, 2, n).astype(bool),
+        "all zero": np.zeros(n),
+        "negative": -np.arange(n, dtype=float),
+        "NaN": np.where(np.arange(n) == 0, np.nan, 1.0),
+        "infinity": np.where(np.arange(n) == 0, np.inf, 1.0),
+        "short": np.ones(max(n - 1, 0)),
+        "text": np.full(n, "heavy"),
+        "matrix": np.ones((n, 2)),
+        "None": np.where(np.arange(n) == 0, None, 1.0),
+    }
+    return made[kind]
+
+
+def clusters(kind, n, rng):
+    """Clusters of the rows of a kind, or None."""
+    made = {
+        "none": None,
+        "of one": np.arange(n),
+        "pairs": np.arange(n) // 2,
+        "ten": rng.integers(0, 10, n),
+        "four": np.arange(n) % 4,
+        "text": np.array([f"ward {i % 8}" for i in range(n)], dtype=object),
+        "one large": np.where(np.arange(n) < 0.8 * n, -1, np.arange(n)),
+        "floats": np.arange(n) // 3 + 0.5,
+        "one in all": np.zeros(n, int),
+        "two": np.arange(n) % 2,
+        "two ways": np.column_stack([np.arange(n) % 6, np.arange(n) // 6]),
+        "three ways": np.zeros((n, 3)),
+        "NaN": np.where(np.arange(n) == 0, np.nan, np.arange(n)),
+        "None": np.where(np.arange(n) == 0, None, "a"),
+        "short": np.arange(max(n - 1, 0)),
+        "scalar": 1,
+    }
+    return made[kind]
+
+
+@st.composite
+def rows(draw, where, n, rng):
+    """Weights and clusters, in about half of the cases; in one of ten, one of them is wrong."""
+    weight = draw(st.sampled_from(["none"] * 16 + list(WEIGHTS) + ["wrong"]))
+    cluster = draw(st.sampled_from(["none"] * 16 + list(CLUSTERS) + ["wrong"]))
+    weight = draw(st.sampled_from(WRONG_WEIGHTS)) if weight == "wrong" else weight
+    cluster = draw(st.sampled_from(WRONG_CLUSTERS)) if cluster == "wrong" else cluster
+    return {"sample_weight": weights(weight, where, n, rng), "cluster": clusters(cluster, n, rng)}
 
 
 def must_end_well(call):

@@ -1,5 +1,7 @@
 """ShiftAudit: leaks, shifts and forecasts, against slow twins and planted truths."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -226,7 +228,7 @@ def test_explained_is_the_share_of_the_log_loss():
 def test_held_out_means_by_a_loop():
     rng = np.random.default_rng(0)
     cell, y, fold = rng.integers(0, 4, 50), rng.random(50), rng.integers(0, 3, 50)
-    found = held_out_means(cell, y, fold)
+    found = held_out_means(cell, y, fold, np.ones(len(y)))
     for i in range(50):
         rest = fold != fold[i]
         own = y[rest & (cell == cell[i])]
@@ -370,3 +372,100 @@ def test_crashes():
     table = audit.features_.iloc[2:]
     after = table.index.str.contains("ALCOHOL|DRUG|HOSPITAL")
     assert roc_auc_score(after, -np.arange(len(table))) > 0.9
+
+
+# --- Weights and clusters ---
+
+
+def test_weighted_base_rates_and_means_are_those_of_repeated_rows():
+    """Copies of a row are a cluster; they have a factor for the degrees of freedom."""
+    rng = np.random.default_rng(0)
+    X, domain = rng.standard_normal((200, 3)), np.arange(200) % 2
+    X[:, 0] += 0.8 * domain
+    weight = rng.integers(1, 5, 200)
+    source = np.repeat(np.arange(200), weight)
+    features = read_features(X, np.arange(3), 3)
+    copies = replace(features, Z=features.Z[source])
+    factor = 200 / 198
+    mean_1 = weight / weight.mean()
+    for y in (X[:, 0] + rng.standard_normal(200), (X[:, 0] > 0).astype(int)):
+        target, repeated = read_target(y, "auto"), read_target(y[source], "auto")
+        found = base_rates(target, domain, np.array(["a", "b"]), mean_1)
+        twin = base_rates(repeated, domain[source], np.array(["a", "b"]), None, source)
+        np.testing.assert_allclose(found.iloc[:, 1], twin.iloc[:, 1])
+        if y.dtype.kind == "f":
+            reach, wanted = (t["high"] - t["low"] for t in (found, twin))
+            np.testing.assert_allclose(reach * np.sqrt(factor), wanted)
+    found = mean_shift(features, domain, mean_1)
+    twin = mean_shift(copies, domain[source], None, source)
+    z = stats.chi2.isf([found["pvalue_mean"], twin["pvalue_mean"]], 1)
+    np.testing.assert_allclose(z[0], z[1] * factor)
+
+
+def test_equal_weights_change_nothing_in_the_audit():
+    data = make_domain_data(n_samples=150, n_causal=3, n_spurious=2, n_noise=2, random_state=0)
+    plain, equal = ShiftAudit(random_state=0), ShiftAudit(random_state=0)
+    plain.fit(data.X, data.y, data.sample_domain)
+    equal.fit(data.X, data.y, data.sample_domain, np.full(len(data.y), 2.0))
+    pd.testing.assert_frame_equal(plain.features_, equal.features_)
+    pd.testing.assert_frame_equal(plain.base_rates_, equal.base_rates_)
+    pd.testing.assert_frame_equal(plain.forecast_, equal.forecast_)
+
+
+def test_rows_without_weight_are_not_audited():
+    data = make_domain_data(n_samples=150, n_causal=3, n_spurious=2, n_noise=2, random_state=0)
+    rng = np.random.default_rng(0)
+    weight = rng.integers(0, 3, len(data.y)).astype(float)
+    used = weight > 0
+    X = np.column_stack([data.X, np.where(used, rng.random(len(used)), data.y)])
+    whole, short = ShiftAudit(random_state=0), ShiftAudit(random_state=0)
+    whole.fit(X, data.y, data.sample_domain, weight)
+    short.fit(X[used], data.y[used], data.sample_domain[used], weight[used])
+    pd.testing.assert_frame_equal(whole.features_, short.features_)
+    pd.testing.assert_frame_equal(whole.forecast_, short.forecast_)
+    assert not len(whole.leaks_)
+
+
+def test_clusters_are_not_taken_for_shifts():
+    """Rows of a cluster are alike, and each cluster is in one domain; nothing moves."""
+    rng = np.random.default_rng(0)
+    cluster = np.repeat(np.arange(60), 8)
+    domain = cluster % 3
+    X = rng.standard_normal((480, 40)) + rng.standard_normal((60, 40))[cluster]
+    y = rng.standard_normal(480) + 2 * rng.standard_normal(60)[cluster]
+    features = read_features(X, np.arange(40), 40)
+    plain = mean_shift(features, domain)["pvalue_mean"]
+    known = mean_shift(features, domain, None, cluster)["pvalue_mean"]
+    assert (plain < 0.05).mean() > 0.3
+    assert (known < 0.05).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)
+    audits = {}
+    for given in (None, cluster):
+        audit = ShiftAudit(random_state=0)
+        audits[given is None] = audit.fit(X[:, :6], y, domain, cluster=given)
+    reach = {name: a.base_rates_["high"] - a.base_rates_["low"] for name, a in audits.items()}
+    assert (reach[False] > 2 * reach[True]).all()
+    found = {name: a.features_["mean_moves"].sum() for name, a in audits.items()}
+    assert found[False] < found[True]
+
+
+def test_leaks_with_weights_are_those_of_repeated_rows():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    leak = np.where(rng.random(300) < 0.05, 1 - y, y)
+    X = np.column_stack([leak, np.round(rng.standard_normal((300, 2)) + 0.5 * y[:, None])])
+    weight = rng.integers(1, 4, 300)
+    source = np.repeat(np.arange(300), weight)
+    own, missing = np.arange(3), np.zeros((300, 3), bool)
+    found = find_leaks(X, own, missing, read_target(y, "auto"), list("abc"), 0, weight=1.0 * weight)
+    twin = find_leaks(
+        X[source],
+        own,
+        missing[source],
+        read_target(y[source], "auto"),
+        list("abc"),
+        0,
+        cluster=source,
+    )
+    assert found["leak"].tolist() == twin["leak"].tolist() == ["copy of the label", "", ""]
+    np.testing.assert_allclose(found["alone"], twin["alone"], atol=1e-12)
+    np.testing.assert_allclose(found["explained"], twin["explained"], atol=1e-12)

@@ -15,7 +15,7 @@ from sklearn.feature_selection import f_classif
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from ddml_fs import DDML, CausalFeatureSelector
+from ddml_fs import DDML, CausalFeatureSelector, ShiftAudit
 from ddml_fs.cli import app
 from ddml_fs.cli.demo import estimates
 from ddml_fs.datasets import load_crashes, make_domain_data, make_effect_data
@@ -424,6 +424,25 @@ def test_select_with_weights_and_clusters(tmp_path):
     twin.fit(frame[["age", "sex"]], y, frame["site"], frame["weight"], frame["ward"])
     for name in ("effect", "stderr", "pvalue"):
         np.testing.assert_allclose(effects[name].astype(float), twin.effects_[name][effects.index])
+
+
+def test_audit_with_weights_and_clusters(tmp_path):
+    frame = visits(400).assign(ward=np.arange(400) // 5)
+    path = write(tmp_path / "wards.csv", csv(frame))
+    command = ["audit", path, "--label", "died", "--domain", "site", "--weight", "weight"]
+    ended = CliRunner().invoke(app, list(map(str, [*command, "--cluster", "ward", "--json"])))
+    assert ended.exit_code == 0, ended.output
+    result = json.loads(ended.stdout)
+    assert (result["weight"], result["cluster"]) == ("weight", "ward")
+    y = (frame["died"] == "yes").astype(int)
+    twin = ShiftAudit(random_state=0)
+    twin.fit(frame[["age", "sex"]], y, frame["site"], frame["weight"], frame["ward"])
+    rates = pd.DataFrame(result["base_rates"]).set_index("domain")
+    for name in ("base_rate", "low", "high"):
+        np.testing.assert_allclose(rates[name], twin.base_rates_.loc[rates.index, name])
+    features = pd.DataFrame(result["features"]).set_index("feature")
+    wanted = twin.features_.loc[features.index, "effect_low"]
+    np.testing.assert_allclose(features["effect_low"].astype(float), wanted)
 
 
 def test_effect_in_a_panel(tmp_path):

@@ -94,12 +94,19 @@ def test_intervals_hold_with_clusters_and_not_without():
         (np.r_[np.nan, np.arange(399.0)], "got 1 missing"),
         (np.arange(400) % 3, "at least n_folds=5 clusters, got 3"),
         (np.zeros((400, 3)), "must have shape"),
+        (1, r"must have shape \(400,\) or \(400, 2\), got \(\)"),
     ],
 )
 def test_bad_clusters(cluster, words):
     X, y, T, _ = draw(np.random.default_rng(0))
     with pytest.raises(ValueError, match=words):
         DDML("ridge", random_state=0).fit(X, y, treatment=T, cluster=cluster)
+
+
+def test_all_treated_rows_in_one_cluster():
+    X, y, _, cluster = draw(np.random.default_rng(0))
+    with pytest.raises(ValueError, match="got 1 of 5 folds with one arm to fit on; use smaller"):
+        DDML("ridge", random_state=0).fit(X, y, treatment=cluster == 3, cluster=cluster)
 
 
 def test_everything_after_the_fit_knows_the_clusters():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pyfixest as pf
 import pytest
+from sklearn.linear_model import LinearRegression
 
 from ddml_fs import DDML
 from ddml_fs.cautions import DDMLWarning
@@ -33,15 +34,16 @@ def draw(seed=0, n_units=60, n_times=8, share=0.7, bend=lambda x: x):
     ).assign(unit=lambda d: "u" + d["unit"].astype(str))
 
 
-def by_least_squares(frame, ways, cluster=None, **options):
+def by_least_squares(frame, ways, cluster=None, weight=None, **options):
     """Effect and standard error from this package's parts, with linear nuisances on all rows."""
-    panel, _, _ = read_panel(ways, frame, "t", "auto")
+    panel, _, _ = read_panel(ways, frame, "t", "auto", weight)
     rows = frame[panel.keep]
-    data = within(rows[["y", "t", "x1", "x2"]].to_numpy(), panel.codes)
+    data = within(rows[["y", "t", "x1", "x2"]].to_numpy(), panel.codes, panel.weight)
     clusters = panel.codes[:, :1] if cluster is None else cluster[panel.keep]
     Y, T, X = data[:, 0], data[:, 1], data[:, 2:]
-    v, e = (a - X @ np.linalg.lstsq(X, a, rcond=None)[0] for a in (T, Y))
-    moments = PartiallyLinear().of_residuals(v, e)
+    root = np.sqrt(panel.weight)
+    v, e = (a - X @ np.linalg.lstsq(X * root[:, None], a * root, rcond=None)[0] for a in (T, Y))
+    moments = PartiallyLinear().of_residuals(v, e, weight=panel.weight)
     stderr = clustered_stderr(moments.influence, clusters)
     return moments.theta, stderr * inflation(panel.codes, clusters, **options), data
 
@@ -56,6 +58,67 @@ def test_equals_pyfixest(ways):
     assert stderr == pytest.approx(peer.se()["t"], abs=1e-6)
     np.testing.assert_allclose(data[:, 0], peer._Y.ravel(), atol=1e-8)
     np.testing.assert_allclose(data[:, 1:], peer._X, atol=1e-8)
+
+
+@pytest.mark.parametrize("ways", [["unit"], ["unit", "time"]], ids=["one way", "two ways"])
+@pytest.mark.parametrize("group", ["unit", "group"])
+def test_weights_equal_pyfixest(ways, group):
+    frame = draw().assign(w=np.random.default_rng(1).uniform(0.2, 5, len(draw())))
+    frame["group"] = np.arange(len(frame)) % 12
+    formula = f"y ~ t + x1 + x2 | {' + '.join(ways)}"
+    peer = pf.feols(formula, frame, vcov={"CRV1": group}, weights="w", demeaner=EXACT)
+    cluster = None if group == "unit" else frame[["group"]].to_numpy()
+    given = {"weight": frame["w"], "n_slopes": SLOPES}
+    theta, stderr, _ = by_least_squares(frame, ways, cluster, **given)
+    assert theta == pytest.approx(peer.coef()["t"], abs=1e-6)
+    assert stderr == pytest.approx(peer.se()["t"], abs=1e-6)
+    plain = by_least_squares(frame, ways, cluster, n_slopes=SLOPES)[0]
+    assert abs(theta - plain) > 1e-3
+
+
+@pytest.mark.parametrize("ways", [["unit"], ["unit", "time"]], ids=["one way", "two ways"])
+def test_integer_weights_are_repeated_rows(ways):
+    """In the transformation, and in a whole fit with linear models on the same folds."""
+    frame = draw(n_units=40, share=1.0)
+    weight = np.random.default_rng(2).integers(0, 4, len(frame))
+    copies = frame.loc[np.repeat(frame.index, weight)].reset_index(drop=True)
+    panel, _, _ = read_panel(ways, frame, "t", "auto", weight)
+    left = within(frame["y"].to_numpy()[panel.keep], panel.codes, panel.weight)
+    twin, _, _ = read_panel(ways, copies, "t", "auto")
+    repeated = within(copies["y"].to_numpy()[twin.keep], twin.codes)
+    np.testing.assert_allclose(np.repeat(left, weight[panel.keep]), repeated, atol=1e-8)
+    X, options = ["x1", "x2", "unit", "time"][: 2 + len(ways)], {"random_state": 0}
+    given = {"treatment": "t", "fixed_effects": ways}
+    weighted, doubled = DDML(LinearRegression(), **options), DDML(LinearRegression(), **options)
+    weighted.fit(frame[["t", *X]], frame["y"], sample_weight=weight, **given)
+    doubled.fit(copies[["t", *X]], copies["y"], **given)
+    assert len(weighted.residuals_) == panel.keep.sum() == (weight > 0).sum()
+    assert weighted.effect_ == pytest.approx(doubled.effect_, rel=1e-6)
+    factors = [inflation(p.codes, p.codes[:, :1]) for p in (panel, twin)]
+    ratio = factors[0] / factors[1]  # more rows, but no more information
+    assert weighted.stderr_ == pytest.approx(doubled.stderr_ * ratio, rel=1e-6)
+    assert "left out" not in weighted.verdict_
+
+
+def test_equal_weights_change_nothing():
+    frame = draw()
+    given = {"treatment": frame["t"], "fixed_effects": frame["unit"]}
+    model, twin = DDML("smooth", random_state=0), DDML("smooth", random_state=0)
+    model.fit(frame[["x1", "x2"]], frame["y"], **given)
+    twin.fit(frame[["x1", "x2"]], frame["y"], sample_weight=np.full(len(frame), 7.0), **given)
+    assert twin.effect_ == pytest.approx(model.effect_, rel=1e-12)
+    assert twin.stderr_ == pytest.approx(model.stderr_, rel=1e-12)
+
+
+def test_benchmarks_know_the_weights():
+    frame = draw()
+    weight = np.random.default_rng(3).uniform(0.2, 5, len(frame))
+    X, given = frame[["x1", "x2", "unit"]], {"treatment": frame["t"]}
+    known = {"sample_weight": weight, "fixed_effects": "unit"}
+    model = DDML("ridge", random_state=0).fit(X, frame["y"], **given, **known)
+    short = DDML("ridge", random_state=0).fit(X[["x2", "unit"]], frame["y"], **given, **known)
+    table = model.benchmark(X, frame["y"], **given, columns=["x1"])
+    assert table["change"].iloc[0] == pytest.approx(short.effect_ - model.effect_)
 
 
 def test_without_the_small_sample_factor():

@@ -504,6 +504,24 @@ def test_sensitivity_contours_end_where_no_effect_remains(people):
     assert plots.plot_sensitivity(effect, ax=display.ax_) is display.ax_
 
 
+def test_names_of_benchmarks_do_not_hide_one_another(people):
+    """Six points in one corner, one far away: all have a name, apart from points and numbers."""
+    effect = people[3]
+    names = ["age", "education", "marriage", "race", "earnings", "town", "all of them"]
+    x = [0.001, 0.0012, 0.0, 0.0005, 0.002, 0.0001, 0.01]
+    y = [0.002, 0.0, 0.001, 0.0012, 0.0031, 0.0001, 0.4]
+    benchmarks = pd.DataFrame({"cf_d": x, "cf_y": y}, index=names)
+    ax = plots.plot_sensitivity(effect, benchmarks=benchmarks)
+    ax.figure.canvas.draw()
+    texts = {text.get_text(): text for text in ax.texts if text.get_text()}
+    assert set(names) <= set(texts)
+    boxes = [text.get_window_extent() for text in texts.values()]
+    for i, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:i])
+    at = ax.transData.transform(benchmarks.to_numpy())
+    assert not any(texts[name].get_window_extent().contains(*p) for name in names for p in at)
+
+
 def test_groups_along_a_number_and_by_name(people):
     X, _, _, effect = people
     display = plots.GroupsDisplay.from_estimator(effect, X["age"], n_bins=5)

@@ -17,17 +17,28 @@ from bad_tables import (
     domains,
     must_end_well,
     outcome,
+    rows,
     tables,
 )
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from ddml_fs import DDML, CausalFeatureSelector, EffectClassifier, ShiftAudit
+from ddml_fs import DDML, CausalFeatureSelector, EffectClassifier, ShiftAudit, classifier
 from ddml_fs.nuisances import Network
 
 TINY_NETWORK = Network(epochs=1, gates=False, hidden=2, latent=2)
+TREATMENTS = ("binary", "number", "number", "rare", "float32", "integers", "few numbers")
+TREATMENTS += ("heavy tails", "constant")
 PAIR = (LogisticRegression(), LinearRegression())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_penalties():
+    """A classifier that tries three penalties, to save time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classifier, "PENALTIES", classifier.PENALTIES[::5])
+        yield
 
 
 def examples(n):
@@ -43,7 +54,7 @@ def examples(n):
 
 @st.composite
 def problems(draw, kinds=LABELS + OUTCOMES, mixed=True):
-    """X, y and domains; in one case of eight, y or the domains are wrong."""
+    """X, y, domains, weights and clusters; in one case of eight, y or the domains are wrong."""
     X, rng = draw(tables(mixed=mixed))
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     kind, where = draw(st.sampled_from(kinds)), draw(st.sampled_from(DOMAINS))
@@ -53,22 +64,23 @@ def problems(draw, kinds=LABELS + OUTCOMES, mixed=True):
     elif wrong == "domain":
         where = draw(st.sampled_from(WRONG_DOMAINS))
     y = outcome(kind, X, rng, draw(EXPONENTS), draw(OFFSETS))
-    return {"X": X, "y": y, "sample_domain": domains(where, y, n, rng)}
+    where = domains(where, y, n, rng)
+    return {"X": X, "y": y, "sample_domain": where} | draw(rows(where, n, rng))
 
 
 @st.composite
-def effects(draw, treatments=("binary", "number", "rare", *OUTCOMES), outcomes=OUTCOMES):
-    """X, y and treatment of a single effect; in one case of six, one of them is wrong."""
+def effects(draw, treatments=TREATMENTS, outcomes=OUTCOMES):
+    """X, y, treatment, weights and clusters; in one case of six, one of the first is wrong."""
     wrong = draw(st.sampled_from(["nothing"] * 16 + ["X", "y", "treatment", "column"]))
     X, rng = draw(tables(mixed=wrong == "X", holes=wrong == "X", sparse=wrong == "X"))
     kind = draw(st.sampled_from(WRONG if wrong == "y" else outcomes))
     y = outcome(kind, X, rng, draw(EXPONENTS), draw(OFFSETS))
     kind = draw(st.sampled_from(WRONG if wrong == "treatment" else treatments))
-    noise = np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), 1))
-    t = outcome(kind, noise, rng, draw(EXPONENTS), draw(OFFSETS))
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    t = outcome(kind, np.zeros((n, 1)), rng, draw(EXPONENTS), draw(OFFSETS))
     if wrong == "column":
         t = draw(st.sampled_from([0, 1, 9, -1, "c0", "nobody"]))
-    return {"X": X, "y": y, "treatment": t}
+    return {"X": X, "y": y, "treatment": t} | draw(rows(None, n, rng))
 
 
 # --- What must hold ---
@@ -92,7 +104,7 @@ def check_effect(nuisance, problem, **options):
 
 def check_selector(number, problem, **options):
     """A sweep: all columns of the table finite, ranks complete, intervals in order."""
-    selector = CausalFeatureSelector(number, random_state=0, **options)
+    selector = CausalFeatureSelector(number, n_folds=2, random_state=0, **options)
     if must_end_well(lambda: selector.fit(**problem)) is None:
         return "raised"
     check_selection(selector)
@@ -224,7 +236,7 @@ def clean(draw):
 
 
 def swept(X, y, domain, **options):
-    selector = CausalFeatureSelector(1, random_state=0, **options)
+    selector = CausalFeatureSelector(1, n_folds=2, random_state=0, **options)
     return must_end_well(lambda: selector.fit(X, y, sample_domain=domain)).effects_
 
 

@@ -1,5 +1,6 @@
 """Sensitivity to hidden confounding, against DoubleML on the same folds and models."""
 
+from time import perf_counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +13,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from ddml_fs import DDML, CausalFeatureSelector
 from ddml_fs.datasets import make_effect_data
+from ddml_fs.effects_table import effects_table
 from ddml_fs.inference import robustness_value, strength
 from ddml_fs.scores import PartiallyLinear
 from ddml_fs.sensitivity import bounds, elements
+from ddml_fs.sweep_sensitivity import partial_correlations
 
 MODELS = LogisticRegression(), LinearRegression()
 
@@ -166,3 +169,74 @@ def test_a_sweep_has_robustness_values_of_all_features():
     expected = (np.sqrt(f2**2 + 4 * f2) - f2) / 2
     # The selector's nuisances are shrunken a little.
     np.testing.assert_allclose(found["robustness"], expected, rtol=0.1, atol=0.01)
+
+
+def test_robustness_values_of_400_features_take_no_time():
+    """The whole table of effects, from the evidence of the sweep, within a second."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 400))
+    selector = CausalFeatureSelector(1, nuisance="ridge", ranking="tstat", random_state=0)
+    result = selector.fit_sweep(X, X[:, 0] + rng.standard_normal(500)).result
+    start = perf_counter()
+    table, _ = effects_table(result.evidence, result, selector.domains_)
+    assert perf_counter() - start < 1.0
+    assert table["robustness"].between(0, 1).all()
+    assert table["robustness"].idxmax() == 0
+
+
+@pytest.fixture(scope="module")
+def related():
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((2000, 1)) * [1.2, 0.9, 0.5, 0.3, 0.0]
+    X = pd.DataFrame(rng.standard_normal((2000, 5)) + shared, columns=list("abcde"))
+    y = X @ np.array([1, 0.5, -0.3, 0.1, 0]) + rng.standard_normal(2000)
+    return X, y, CausalFeatureSelector(5, dose="linear", random_state=0).fit(X, y)
+
+
+def test_strongest_columns_of_a_sweep_are_those_of_single_effects(related):
+    """Each column left out in turn, with linear models on held-out rows."""
+    X, y, selector = related
+    table = selector.sensitivity(X)
+    for name in X:
+        rest = [other for other in X if other != name]
+        given = {"treatment": X[name]}
+        effect = DDML(LinearRegression(), random_state=0).fit(X[rest], y, **given)
+        twin = effect.benchmark(X[rest], y, **given, columns=rest)
+        both = twin["cf_y"].clip(upper=1.0), twin["cf_d"].clip(upper=0.999)
+        reached = pd.Series(robustness_value(strength(*both)), index=rest)
+        assert table.loc[name, "strongest"] == reached.idxmax()
+        assert table.loc[name, "benchmark"] == pytest.approx(reached.max(), abs=0.01)
+        assert table.loc[name, "robustness"] == selector.effects_.loc[name, "robustness"]
+    assert (table["exceeds"] == (table["robustness"] > table["benchmark"])).all()
+    assert table["exceeds"].any()
+    assert not table["exceeds"].all()
+
+
+def test_strongest_columns_with_domains_weights_and_categories(related):
+    """Means of domains do not relate columns; integer weights are repeated rows."""
+    X, y, selector = related
+    domain = np.arange(2000) % 2
+    moved = X + 5.0 * domain[:, None]
+    within = selector.sensitivity(moved, sample_domain=domain)
+    np.testing.assert_allclose(within["benchmark"], selector.sensitivity(X)["benchmark"], atol=0.01)
+    weight = np.random.default_rng(0).integers(0, 3, 2000)
+    weighted = selector.sensitivity(X, sample_weight=weight)
+    repeated = selector.sensitivity(X.loc[np.repeat(X.index, weight)])
+    pd.testing.assert_frame_equal(weighted, repeated)
+    mixed = X.assign(kind=np.digitize(X["a"], [-1, 0, 1]).astype(str), nothing=1.0)
+    table = CausalFeatureSelector(5, random_state=0).fit(mixed, y).sensitivity(mixed)
+    assert table.loc["a", "strongest"] == "kind" or table.loc["kind", "strongest"] == "a"
+    assert table["benchmark"].between(0, 1).all()
+    with pytest.raises(ValueError, match="three rows per column, got 12 rows and 5 columns"):
+        selector.sensitivity(X[:12])
+
+
+def test_strongest_columns_of_400_features_take_less_than_a_second():
+    X = np.random.default_rng(0).standard_normal((2000, 400))
+    start = perf_counter()
+    squares = partial_correlations(X, np.zeros(2000, int), np.ones(2000))
+    assert perf_counter() - start < 1.0
+    twin = np.corrcoef(
+        *(X[:, [j]].T[0] - X[:, 2:] @ np.linalg.lstsq(X[:, 2:], X[:, j])[0] for j in (0, 1))
+    )
+    assert squares[0, 1] == pytest.approx(twin[0, 1] ** 2, abs=1e-3)

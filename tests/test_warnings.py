@@ -164,6 +164,28 @@ def test_weak_overlap():
         assert all("(weak overlap); leave out rows" in text for text in texts)
 
 
+@pytest.mark.parametrize(("level", "warns"), [(-4, False), (4, True)])
+def test_overlap_of_the_treated(level, warns):
+    """The ATT needs untreated rows that are like the treated, not the other way round."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 2))
+    t = (3 * X[:, 0] + level + rng.logistic(size=4000) > 0).astype(float)
+    y = rng.standard_normal(4000)
+    effects = {target: DDML("ridge", target=target, random_state=0) for target in ("ate", "att")}
+    texts = {
+        target: caught(lambda m=model: m.fit(X, y, treatment=t))
+        for target, model in effects.items()
+    }
+    assert "of the propensities were clipped to [0.01, 0.99] (weak overlap)" in only(texts["ate"])
+    assert len(texts["att"]) == warns
+    assert ("weak overlap" in effects["att"].verdict_) == warns
+    m = effects["att"].nuisances_["m"]
+    share = effects["att"].diagnostics()["share_beyond_clip"]
+    assert share == pytest.approx((m[t == 1] > 0.99).mean())
+    if warns:
+        assert f"{share:.1%} of the treated rows have a propensity above 0.99" in texts["att"][0]
+
+
 def test_a_few_clipped_rows_are_no_weak_overlap():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((3000, 2))
@@ -171,6 +193,17 @@ def test_a_few_clipped_rows_are_no_weak_overlap():
     model = DDML("ridge", random_state=0)
     assert caught(lambda: model.fit(X, X[:, 1] + rng.normal(size=3000), treatment=t)) == []
     assert 0 < model.diagnostics()["share_beyond_clip"] < 0.01
+
+
+def test_checks_of_an_effect_do_not_repeat_its_warnings():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.standard_normal((3000, 3)), columns=["a", "b", "c"])
+    t = (8 * X["a"] + rng.logistic(size=3000) > 0).astype(float)
+    y = t + X["b"] + rng.standard_normal(3000)
+    effect = DDML("ridge", random_state=0)
+    assert len(caught(lambda: effect.fit(X, y, treatment=t))) >= 1
+    assert caught(lambda: effect.placebo(X, y, treatment=t, n=2)) == []
+    assert caught(lambda: effect.benchmark(X, y, treatment=t, columns=["a", "b"])) == []
 
 
 # --- CausalFeatureSelector and EffectClassifier ---
@@ -239,3 +272,30 @@ def test_warnings_can_be_silenced(clean):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", DDMLWarning)
         CausalFeatureSelector(2, random_state=0).fit(X.assign(copy=X["a"]), y, domain)
+
+
+# --- Weights ---
+
+
+def test_a_few_rows_with_all_the_weight(clean):
+    X, y, domain = clean
+    weight = np.ones(len(y))
+    weight[:3] = 1e6
+    words = "1200 rows count like 3.0, because a few are much heavier"
+    selector = CausalFeatureSelector(2, random_state=0)
+    found = caught(lambda: selector.fit(X, y, domain, sample_weight=weight))
+    assert sum(words in text for text in found) == 1
+    found = caught(lambda: EffectClassifier().fit(X, y, domain, sample_weight=weight))
+    assert words in only(found)
+    T = X["a"] + np.random.default_rng(0).standard_normal(len(y))
+    effect = DDML("ridge", random_state=0)
+    found = caught(lambda: effect.fit(X, y, treatment=T, sample_weight=weight))
+    assert sum(words in text for text in found) == 1
+
+
+def test_uneven_weights_give_no_warning(clean):
+    X, y, domain = clean
+    weight = np.random.default_rng(0).uniform(0.1, 5, len(y))
+    assert caught(lambda: EffectClassifier().fit(X, y, domain, sample_weight=weight)) == []
+    small = caught(lambda: EffectClassifier().fit(X[:50], y[:50], sample_weight=weight[:50]))
+    assert small == []

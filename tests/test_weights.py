@@ -113,6 +113,13 @@ def test_only_the_ratios_of_weights_count(table):
     assert small.effect_ != effect_of(table, "smooth", None, binary=True).effect_
 
 
+def test_negligible_weights_are_zero(table):
+    weight = np.r_[np.full(30, 1e-13), np.ones(270)]
+    tiny, none = (effect_of(table, "ridge", w) for w in (weight, np.where(weight < 1, 0, 1)))
+    assert tiny.effect_ == none.effect_
+    assert (tiny.influence_[:30] == 0).all()
+
+
 # --- Integer weights are repeated rows ---
 
 
@@ -242,16 +249,26 @@ def test_effect_and_error_are_those_of_weighted_least_squares(table, clustered):
     assert effect.stderr_ == pytest.approx(twin.bse.iloc[0], rel=1e-8)
 
 
-def test_weighted_average_effect_is_that_of_doubleml(table):
-    """The same folds and predictions; DoubleML's nuisances are not weighted, so ours are given."""
+@pytest.mark.parametrize("target", ["ate", "att"])
+def test_weighted_average_effect_is_that_of_doubleml(table, target):
+    """The same folds and predictions; DoubleML's nuisances are not weighted, so ours are given.
+
+    DoubleML has no weights for its score "ATTE". The weights of its score "ATE" may depend on the
+    treatment, and then need their expectation given X: those of the treated give the ATT.
+    """
     X, D, _, y, weight = table
-    ours = DDML(MODELS, n_folds=3, random_state=0)
+    ours = DDML(MODELS, target=target, n_folds=3, random_state=0)
     ours.fit(X, y, treatment=D, sample_weight=weight)
     data = DoubleMLData.from_arrays(X, y, D)
-    options = {"n_folds": 3, "draw_sample_splitting": False, "weights": weight / weight.mean()}
+    hat = {name: ours.nuisances_[name].to_numpy()[:, None] for name in ("m", "mu_0", "mu_1")}
+    weights = weight / weight.mean()
+    if target == "att":
+        share = np.mean(weight * D)
+        m = np.clip(hat["m"], 0.01, 0.99)
+        weights = {"weights": weight * D / share, "weights_bar": weight[:, None] * m / share}
+    options = {"n_folds": 3, "draw_sample_splitting": False, "weights": weights}
     twin = DoubleMLIRM(data, MODELS[1], MODELS[0], **options)
     twin.set_sample_splitting([ours.folds_])
-    hat = {name: ours.nuisances_[name].to_numpy()[:, None] for name in ("m", "mu_0", "mu_1")}
     given = {"ml_m": hat["m"], "ml_g0": hat["mu_0"], "ml_g1": hat["mu_1"]}
     twin.fit(external_predictions={"d": given})
     assert ours.effect_ == pytest.approx(twin.coef[0], rel=1e-6)

@@ -7,7 +7,6 @@ import pandas as pd
 from joblib import effective_n_jobs
 from scipy import stats
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ddml_fs.audit.copies import copies_in
@@ -22,11 +21,12 @@ from ddml_fs.audit.shift import (
 )
 from ddml_fs.audit.verdicts import verdicts
 from ddml_fs.display import HTMLRepr, audit_html
-from ddml_fs.encoding import read_domains, read_target
+from ddml_fs.encoding import read_target
 from ddml_fs.engine.devices import limit_threads
 from ddml_fs.features import Encoding
-from ddml_fs.number import default_downstream
+from ddml_fs.number import default_downstream, fit_where_weighted
 from ddml_fs.persistence import Versioned
+from ddml_fs.rows import read_rows
 from ddml_fs.selector import CausalFeatureSelector
 from ddml_fs.tables import column_names, read_new_table, read_table
 from ddml_fs.validation import check_number, check_option, forget_fit
@@ -110,7 +110,7 @@ class ShiftAudit(Versioned, HTMLRepr, BaseEstimator):
     """
 
     # skada's name for domain labels; it travels without being asked for.
-    __metadata_request__fit = {"sample_domain": True}  # noqa: RUF012
+    __metadata_request__fit = {"sample_domain": True, "cluster": True}  # noqa: RUF012
 
     def __init__(
         self,
@@ -135,7 +135,14 @@ class ShiftAudit(Versioned, HTMLRepr, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_domain: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_domain: Any = None,
+        sample_weight: Any = None,
+        cluster: Any = None,
+    ) -> Self:
         """Audit a table.
 
         Parameters
@@ -146,24 +153,26 @@ class ShiftAudit(Versioned, HTMLRepr, BaseEstimator):
             Labels or numbers.
         sample_domain : array of shape (n_samples,), optional
             The domain of each row; negative numbers mark targets, which are left out.
+        sample_weight, cluster : arrays of shape (n_samples,), optional
+            Weights of the rows, and clusters of rows that depend on one another, as in
+            :meth:`CausalFeatureSelector.fit <ddml_fs.CausalFeatureSelector.fit>`.
 
         Returns
         -------
         self : ShiftAudit
         """
         with limit_threads(effective_n_jobs(self.n_jobs)):
-            return self._fit(X, y, sample_domain)
+            return self._fit(X, y, sample_domain, sample_weight, cluster)
 
-    def _fit(self, X, y, sample_domain):
+    def _fit(self, X, y, *rows_given):
         """The steps of the audit."""
         forget_fit(self)
         check_number(self.fdr_level, "fdr_level", 0, 1)
         check_number(self.level, "level", 1e-6, 1 - 1e-6)
         check_option(self.task, "task", ("auto", "classification", "regression"))
-        source, domain, self.domains_ = read_domains(sample_domain, _num_samples(X))
-        if not source.all():
-            X, y = (_safe_indexing(a, np.flatnonzero(source)) for a in (X, y))
-        X, y = read_table(self, X, y)
+        rows = read_rows(_num_samples(X), *rows_given)
+        self.domains_ = rows.domains
+        X, y = read_table(self, rows.of(X), rows.of(y))
         names = column_names(self)
         frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, columns=names)
         target = read_target(y, self.task)
@@ -171,10 +180,9 @@ class ShiftAudit(Versioned, HTMLRepr, BaseEstimator):
         missing = np.zeros((len(frame), len(encoding.names)), bool)
         for j, f in enumerate(encoding.feature):
             missing[:, f] |= frame.iloc[:, j].isna().to_numpy()
-        seed = self.random_state
-        leaks = find_leaks(
-            encoding.read(frame), encoding.own, missing, target, encoding.names, seed
-        )
+        given = encoding.read(frame), encoding.own, missing, target, encoding.names
+        known = {"weight": rows.weight, "cluster": rows.cluster}
+        leaks = find_leaks(*given, self.random_state, **known)
         copies = copies_in(frame)
         leaks["copy_of"] = [copies.get(name, "") for name in leaks.index]
         self.leaks_ = leaks.loc[leaks["leak"] != "", ["leak", "evidence"]]
@@ -185,8 +193,8 @@ class ShiftAudit(Versioned, HTMLRepr, BaseEstimator):
                 "the label nearly by themselves."
             )
         self._kept_ = kept[encoding.feature]
-        self.base_rates_ = base_rates(target, domain, self.domains_)
-        ranker = self._fit_selector(frame, y, domain)
+        ranker = self._fit_selector(frame, y, rows)  # first, as it checks the clusters
+        self.base_rates_ = base_rates(target, rows.domain, self.domains_, **known)
         self._table(leaks, ranker.result)
         self._fit_forecast(ranker)
         self.verdicts_ = verdicts(
@@ -198,7 +206,7 @@ class ShiftAudit(Versioned, HTMLRepr, BaseEstimator):
         )
         return self
 
-    def _fit_selector(self, frame, y, domain):
+    def _fit_selector(self, frame, y, rows):
         """Effects of all columns that are no leaks."""
         selector = CausalFeatureSelector() if self.selector is None else clone(self.selector)
         groups = None if self.groups is None else np.asarray(self.groups)[self._kept_]
@@ -211,15 +219,15 @@ class ShiftAudit(Versioned, HTMLRepr, BaseEstimator):
             random_state=self.random_state,
             verbose=self.verbose,
         )
-        return self.selector_.fit_sweep(
-            frame.loc[:, self._kept_], y, sample_domain=self.domains_[domain]
-        )
+        own = self.domains_[rows.domain], rows.weight, rows.cluster
+        return self.selector_.fit_sweep(frame.loc[:, self._kept_], y, *own)
 
     def _table(self, leaks, result):
         """One row per feature."""
         effects, features = self.selector_.effects_, result.features
         shift = effect_shift(result.evidence, len(result.domain))
-        shift = shift.join(mean_shift(features, result.domain)).reindex(features.group)
+        means = mean_shift(features, result.domain, result.weight, result.cluster)
+        shift = shift.join(means).reindex(features.group)
         shift.index = effects.index
         shift[["pvalue_shift", "pvalue_mean"]] = shift[["pvalue_shift", "pvalue_mean"]].fillna(1.0)
         shift = shift.fillna({"material": False}).fillna(0.0)
@@ -284,8 +292,10 @@ class ShiftAudit(Versioned, HTMLRepr, BaseEstimator):
         self._forecasts_ = {}
         for name, which in columns.items():
             use = features.columns_of(which)
-            qualities = left_out_qualities(X, y, splits[name], model, self._label_)
-            fitted = clone(model).fit(X[:, use], y) if len(use) else None
+            weight = result.weight
+            qualities = left_out_qualities(X, y, splits[name], model, self._label_, weight)
+            final = X[:, use], y, weight
+            fitted = fit_where_weighted(clone(model), *final) if len(use) else None
             self._forecasts_[name] = (use, len(which), qualities, fitted)
         self.forecast_ = self._forecast_table()
 

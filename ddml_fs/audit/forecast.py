@@ -7,7 +7,8 @@ import pandas as pd
 from scipy import stats
 from sklearn.base import clone
 
-from ddml_fs.number import loss_of
+from ddml_fs.number import fit_where_weighted, loss_of
+from ddml_fs.weights import weighted_mean
 
 # Between-domain standard deviation of AUC, accuracy and R², and how many domains it counts for:
 # guesses, which `python -m experiments.audit forecast` bears out.
@@ -63,16 +64,16 @@ def _believed_area(p):
     return (positive @ below + ties / 2) / (positive.sum() * negative.sum())
 
 
-def quality(model, X, y, label):
+def quality(model, X, y, label, weight):
     """The quality of a fitted model on labelled rows of one domain."""
     if not label:
-        return Quality({"r2": 1 - float(loss_of(model, X, y)[0])}, {})
-    right = float((model.predict(X) == y).mean())
-    values = {"auc": 1 - float(loss_of(model, X, y)[0]), "accuracy": right}
+        return Quality({"r2": 1 - float(loss_of(model, X, y, weight)[0])}, {})
+    right = float(weighted_mean(model.predict(X) == y, weight))
+    values = {"auc": 1 - float(loss_of(model, X, y, weight)[0]), "accuracy": right}
     return Quality(values, believed_quality(model, X))
 
 
-def left_out_qualities(X, y, splits, model, label):
+def left_out_qualities(X, y, splits, model, label, weight):
     """The quality in each left-out domain that has at least two classes.
 
     Parameters
@@ -83,6 +84,7 @@ def left_out_qualities(X, y, splits, model, label):
         Training rows, test rows, and the columns to use.
     model : estimator
     label : bool
+    weight : array of shape (N,)
 
     Returns
     -------
@@ -92,8 +94,9 @@ def left_out_qualities(X, y, splits, model, label):
     for train, test, columns in splits:
         if not len(columns) or (label and len(np.unique(y[test])) < 2):
             continue
-        fitted = clone(model).fit(X[np.ix_(train, columns)], y[train])
-        found.append(quality(fitted, X[np.ix_(test, columns)], y[test], label))
+        rows = X[np.ix_(train, columns)], y[train], weight[train]
+        fitted = fit_where_weighted(clone(model), *rows)
+        found.append(quality(fitted, X[np.ix_(test, columns)], y[test], label, weight[test]))
     return found
 
 

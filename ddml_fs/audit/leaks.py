@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from sklearn.metrics import d2_log_loss_score, r2_score
-from sklearn.model_selection import cross_val_predict
 from sklearn.utils import check_random_state
 
+from ddml_fs.engine.models import fit_predict
 from ddml_fs.number import area, default_downstream
+from ddml_fs.weights import varies, weighted_mean
 
 N_BINS = 20  # of a number
 N_FOLDS = 5
@@ -60,18 +61,19 @@ def cells_of(columns):
     return np.unique(np.column_stack(codes), axis=0, return_inverse=True)[1].ravel()
 
 
-def held_out_means(cell, y, fold):
-    """The mean of y in the cell of each row, from the other folds, (N,)."""
+def held_out_means(cell, y, fold, weight):
+    """The weighted mean of y in the cell of each row, from the other folds, (N,)."""
     n_cells, out = cell.max() + 1, np.empty(len(y))
     for k in np.unique(fold):
         rest, own = fold != k, fold == k
-        count = np.bincount(cell[rest], minlength=n_cells)
-        total = np.bincount(cell[rest], y[rest], minlength=n_cells)
-        out[own] = ((total + y[rest].mean()) / (count + 1))[cell[own]]  # as if with one more row
+        count = np.bincount(cell[rest], weight[rest], minlength=n_cells)
+        total = np.bincount(cell[rest], (weight * y)[rest], minlength=n_cells)
+        mean = weighted_mean(y[rest], weight[rest])
+        out[own] = ((total + mean) / (count + 1))[cell[own]]  # as if with one more row
     return out
 
 
-def explained_by(prediction, y, label):
+def explained_by(prediction, y, label, weight=None):
     """Share of the deviance (labels) or of the variance (numbers) that predictions explain.
 
     Examples
@@ -80,29 +82,30 @@ def explained_by(prediction, y, label):
     0.0
     """
     if not label:
-        return r2_score(y, prediction)
-    return d2_log_loss_score(y, np.clip(prediction, 1e-6, 1 - 1e-6))
+        return r2_score(y, prediction, sample_weight=weight)
+    return d2_log_loss_score(y, np.clip(prediction, 1e-6, 1 - 1e-6), sample_weight=weight)
 
 
-def alone(columns, target, fold):
+def alone(columns, target, fold, weight):
     """What a feature says alone; of several classes, about the one that it says most about."""
     label = target.classes is not None
     cell, found = cells_of(columns), []
     for y in target.outcomes:
-        prediction = held_out_means(cell, y, fold)
-        explained = float(explained_by(prediction, y, label))
+        prediction = held_out_means(cell, y, fold, weight)
+        explained = float(explained_by(prediction, y, label, weight))
         if not label:  # cells blur a copy of a number
-            explained = max(explained, max(_squared_correlation(x, y) for x in columns.T))
-        quality = float(area(prediction, y > 0.5)[0]) if label else explained
+            explained = max(explained, max(_squared_correlation(x, y, weight) for x in columns.T))
+        quality = float(area(prediction, y > 0.5, weight)[0]) if label else explained
         found.append(Alone(explained, quality, len(np.unique(columns, axis=0))))
     return max(found, key=lambda a: a.explained)
 
 
-def _squared_correlation(x, y):
-    return float(np.corrcoef(x, y)[0, 1] ** 2) if x.std() > 0 else 0.0
+def _squared_correlation(x, y, weight):
+    (var_x, both), (_, var_y) = np.cov(x, y, aweights=weight)
+    return float(both**2 / (var_x * var_y)) if x.std() > 0 else 0.0
 
 
-def missing_by_label(missing, y):
+def missing_by_label(missing, y, weight=None):
     """The odds of y = 1 where a column is missing, over those where it is not; a lower bound.
 
     Parameters
@@ -110,6 +113,8 @@ def missing_by_label(missing, y):
     missing : bool array of shape (N,)
     y : array of shape (N,)
         0 or 1.
+    weight : array of shape (N,), optional
+        Rows count like fewer if weights differ (Kish's effective number).
 
     Returns
     -------
@@ -122,12 +127,13 @@ def missing_by_label(missing, y):
     >>> bool(missing_by_label(y == 0, y) > 1000)
     True
     """
-    counts = [((missing == a) & (y == b)).sum() + 0.5 for a in (0, 1) for b in (0, 1)]
+    weight = np.ones(len(y)) if weight is None else weight * weight.sum() / (weight**2).sum()
+    counts = [weight[(missing == a) & (y == b)].sum() + 0.5 for a in (0, 1) for b in (0, 1)]
     ratio = abs(np.log(counts[0] * counts[3] / (counts[1] * counts[2])))
     return float(np.exp(ratio - SURE * np.sqrt(sum(1 / c for c in counts))))
 
 
-def find_leaks(X, own, missing, target, names, random_state=None):
+def find_leaks(X, own, missing, target, names, random_state=None, *, weight=None, cluster=None):
     """Search all features for leaks, one at a time.
 
     A feature is a *copy of the label* if it takes two values and explains most of the label alone;
@@ -147,6 +153,9 @@ def find_leaks(X, own, missing, target, names, random_state=None):
     names : list of str
         Of the features.
     random_state : int or RandomState
+    weight : array of shape (N,), optional
+    cluster : int array of shape (N,), optional
+        Rows that are held out together.
 
     Returns
     -------
@@ -155,17 +164,21 @@ def find_leaks(X, own, missing, target, names, random_state=None):
         ``evidence``, a sentence.
     """
     rng = check_random_state(random_state)
-    fold = rng.permutation(len(X)) % N_FOLDS
+    weight = np.ones(len(X)) if weight is None else weight
+    unit = np.arange(len(X)) if cluster is None else cluster
+    fold = (rng.permutation(unit.max() + 1) % N_FOLDS)[unit]
     label = target.classes is not None
     quality = "AUC" if label else "R²"
-    found = [alone(X[:, own == f], target, fold) for f in range(len(names))]
+    found = [alone(X[:, own == f], target, fold, weight) for f in range(len(names))]
     suspect = np.array([a.explained > SUSPECT for a in found])
-    left = 1 - explained_together(X[:, ~suspect[own]], target, fold) if suspect.any() else 1.0
+    left = 1.0
+    if suspect.any():
+        left -= explained_together(X[:, ~suspect[own]], target, fold, weight)
     rows = []
     for f, a in enumerate(found):
         leak = evidence = ""
         if label and missing[:, f].any():
-            bound = max(missing_by_label(missing[:, f], y) for y in target.outcomes)
+            bound = max(missing_by_label(missing[:, f], y, weight) for y in target.outcomes)
             if bound > ODDS:
                 leak = MISSING
                 evidence = (
@@ -181,23 +194,23 @@ def find_leaks(X, own, missing, target, names, random_state=None):
                     f" and leaves {1 - a.explained:.0%} of it unexplained, where all unsuspected "
                     f"columns together leave {left:.0%}"
                 )
-        rows.append((a.quality, a.explained, missing[:, f].mean(), leak, evidence if leak else ""))
+        share = weighted_mean(missing[:, f], weight)
+        rows.append((a.quality, a.explained, share, leak, evidence if leak else ""))
     columns = ["alone", "explained", "missing", "leak", "evidence"]
     return pd.DataFrame(rows, columns=columns, index=pd.Index(names, name="feature"))
 
 
-def explained_together(X, target, fold):
+def explained_together(X, target, fold, weight):
     """What a linear model of all given columns explains on held-out rows; the best outcome's."""
     label = target.classes is not None
     if not X.shape[1]:
         return 0.0
-    splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in np.unique(fold)]
     best = 0.0
     for y in target.outcomes:
-        model = default_downstream(label)
-        if label:
-            p = cross_val_predict(model, X, y, cv=splits, method="predict_proba")[:, 1]
-        else:
-            p = cross_val_predict(model, X, y, cv=splits)
-        best = max(best, float(explained_by(p, y, label)))
+        p = np.empty(len(y))
+        for k in np.unique(fold):
+            rest, own = fold != k, fold == k
+            model, given = default_downstream(label), weight[rest] if varies(weight) else None
+            p[own] = fit_predict(model, X[rest], X[own], y[rest], given)
+        best = max(best, float(explained_by(p, y, label, weight)))
     return best

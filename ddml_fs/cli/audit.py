@@ -18,6 +18,8 @@ def audit(
     new: Annotated[
         Path | None, typer.Option(help="Rows of a new domain, without labels: forecast for it.")
     ] = None,
+    weight: options.Weight = "",
+    cluster: options.Cluster = "",
     columns: options.Columns = None,
     drop: options.Drop = None,
     id_: options.Id = None,
@@ -39,7 +41,7 @@ def audit(
     check_paths(output, report)
     out = Printer(as_json)
     reading: dict = {"drop": drop, "ids": id_, "columns": columns, "keep": keep, "task": task}
-    reading |= {"sep": sep, "encoding": encoding}
+    reading |= {"sep": sep, "encoding": encoding, "weight": weight, "cluster": cluster}
     data = open_file(out, file, label, domain, **reading)
     X_new = None if new is None else open_new(out, new, data.X, sep=sep, encoding=encoding)
     if dry_run:
@@ -48,7 +50,7 @@ def audit(
 
     audited = ShiftAudit(task=data.task, n_jobs=n_jobs, random_state=seed, verbose=out.verbose)
     with out.working(n_jobs):
-        audited.fit(data.X, data.y, sample_domain=data.domain)
+        audited.fit(data.X, data.y, data.domain, data.weight, data.cluster)
     features, leaks = audited.features_, audited.leaks_
     for verdict in audited.verdicts_:
         out.say(verdict)
@@ -85,6 +87,8 @@ def audit(
             "file": file,
             "label": label,
             "domain": domain,
+            "weight": weight or None,
+            "cluster": cluster or None,
             "task": data.task,
             "rows": len(data.X),
             "verdicts": audited.verdicts_,

@@ -7,13 +7,21 @@ import pandas as pd
 
 from ddml_fs.inference import strength
 from ddml_fs.plotting.base import Display
+from ddml_fs.plotting.labels import name_points
 from ddml_fs.plotting.reading import needs
 from ddml_fs.plotting.style import BLUE, GREY, VERMILLION, legend_above, name_rows, new_axes
 from ddml_fs.sensitivity import STRONGEST
 from ddml_fs.validation import check_number
 
-STEPS = 60  # of the grid of a contour plot
+STEPS = 200  # of the grid of a contour plot
 ROOM = 1.5  # the contours reach so far beyond the robustness value
+RINGS = 8  # distances that are tried for the names of covariates, which lie close to each other
+
+
+def reach_of(robustness, strengths):
+    """How far an axis of strengths reaches: beyond the robustness value and all benchmarks."""
+    reach = max(ROOM * robustness, 1.1 * np.max(strengths, initial=0.0), 0.01)
+    return min(reach, STRONGEST)
 
 
 class SensitivityDisplay(Display):
@@ -57,32 +65,37 @@ class SensitivityDisplay(Display):
         """
         effect = needs(estimator, "effect_", "a fitted DDML")
         S, robustness = estimator.sensitivity_elements().S, estimator.sensitivity()["robustness"]
-        reach = ROOM * robustness
-        if benchmarks is not None and len(benchmarks):
-            reach = max(reach, 1.1 * benchmarks[["cf_y", "cf_d"]].to_numpy().max())
-        cf = np.linspace(0, min(max(reach, 0.01), STRONGEST), STEPS)
+        given = [] if benchmarks is None else benchmarks[["cf_y", "cf_d"]].to_numpy()
+        cf = np.linspace(0, reach_of(robustness, given), STEPS)
         bias = S * strength(cf[:, None], cf[None])
         return cls(cf, effect - np.sign(effect) * bias, effect, robustness, benchmarks).plot(ax)
 
     def draw(self, ax: Any) -> Any:
         """Draw on the axes."""
         ax = new_axes(ax, 4.2)
-        shares = np.sort(self.effect * np.array([0.2, 0.4, 0.6, 0.8]))
-        lines = ax.contour(self.cf, self.cf, self.bound, levels=shares, colors=GREY, linewidths=0.8)
-        ax.clabel(lines, fontsize="small", fmt="%.3g")
+        r, shares = self.robustness, np.sort(self.effect * np.array([0.2, 0.4, 0.6, 0.8]))
+        x, y = points = np.empty((2, 0))
+        if self.benchmarks is not None:
+            x, y = points = self.benchmarks[["cf_d", "cf_y"]].to_numpy().T
+        # Covariates often explain much of the outcome and little of the treatment, or vice versa.
+        wide, high = (self.cf <= reach_of(r, strengths) + 1e-12 for strengths in points)
+        grid = self.cf[wide], self.cf[high], self.bound[high][:, wide]
+        lines = ax.contour(*grid, levels=shares, colors=GREY, linewidths=0.8)
+        numbers = ax.clabel(lines, fontsize="small", fmt="%.3g")
         ax.plot([], [], color=GREY, linewidth=0.8, label="effect that remains")
         if self.bound.min() < 0 < self.bound.max():
-            ax.contour(self.cf, self.cf, self.bound, levels=[0], colors=VERMILLION, linewidths=1.8)
+            ax.contour(*grid, levels=[0], colors=VERMILLION, linewidths=1.8)
             ax.plot([], [], color=VERMILLION, linewidth=1.8, label="no effect remains")
-        r = self.robustness
         ax.plot([r], [r], "D", color=VERMILLION, label=f"robustness value {r:.1%}")
-        for name, row in () if self.benchmarks is None else self.benchmarks.iterrows():
-            ax.plot([row["cf_d"]], [row["cf_y"]], "o", color=BLUE)
-            at = (row["cf_d"], row["cf_y"])
-            ax.annotate(str(name), at, xytext=(5, 3), textcoords="offset points")
         ax.set_xlabel("share of the treatment's variation that it explains")
         ax.set_ylabel("share of the outcome's variation\nthat it explains")
         legend_above(ax)
+        if len(x):
+            ax.plot(x, y, "o", color=BLUE)
+            names = [*map(str, self.benchmarks.index), "robustness value"]
+            order = np.argsort(-(x + y))  # the strongest first
+            places = {"rings": RINGS, "avoid": numbers}
+            name_points(ax, np.r_[x, r], np.r_[y, r], names, order, len(x), **places)
         return ax
 
 

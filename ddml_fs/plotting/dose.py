@@ -11,7 +11,7 @@ from sklearn.utils.validation import _num_samples
 from ddml_fs.domains import UNSTABLE
 from ddml_fs.encoding import read_target
 from ddml_fs.engine.additive import ridge_index
-from ddml_fs.features import Encoding, read_features
+from ddml_fs.features import Encoding
 from ddml_fs.hinges import bent_columns
 from ddml_fs.plotting.base import Display
 from ddml_fs.plotting.reading import check_features, selector_of
@@ -90,8 +90,7 @@ class DoseDisplay(Display):
             frame.columns = column_names(estimator)
             table = read_new_table(selector, frame[column_names(selector)])
         encoding = Encoding.of(table, column_names(selector), selector.groups)
-        own = encoding.own, len(encoding.names), rows.weight
-        features = read_features(encoding.read(table), *own)
+        features = encoding.features(table, rows.weight)
         values, basis, rest = columns_of(features, encoding, feature, effects)
         target = read_target(np.asarray(y), selector.task)
         outcome = target.outcomes[0]
