@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 import warnings
 from pathlib import Path
@@ -21,6 +20,7 @@ import pandas as pd
 import typer
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+from benchmarks.memory import PeakMemory
 from ddml_fs import CausalFeatureSelector
 from ddml_fs.datasets import fetch_amazon_reviews
 from experiments.amazon.protocol import by_domain
@@ -81,30 +81,6 @@ METHODS = {
     "EconML, forests, all cores": (econml, False),
     "DoubleML, forests, one core": (lambda X, y, c: doubleml(X, y, c, 1), False),
 }
-
-
-class PeakMemory(threading.Thread):
-    """Largest sum of the resident memory of this process and its children, in MB (Linux)."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.peak, self.over = 0.0, threading.Event()
-
-    def run(self):
-        """Look twenty times a second."""
-        while not self.over.wait(0.05):
-            self.peak = max(self.peak, sum(map(self._megabytes, [os.getpid(), *self._children()])))
-
-    def _children(self):
-        tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-        return [int(pid) for task in tasks for pid in task.read_text().split()]
-
-    def _megabytes(self, pid):
-        try:
-            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        except OSError:
-            return 0.0
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def measure(name, n_features):

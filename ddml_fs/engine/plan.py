@@ -11,6 +11,7 @@ from ddml_fs.weights import varies
 
 SMALLEST_BATCH, LARGEST_BATCH = 16, 1024
 LARGEST_SHARD = 256  # problems: enough to use two cores well, and a lost shard costs little time
+LARGEST_WITH_TRUNK = 128  # as their weights are few, and half of the memory is that of the rows
 LEAST_PENALTY = 1e-6
 WIDE = 1000  # columns; wider tables are computed in little memory, and networks share a trunk
 
@@ -278,7 +279,8 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0, *, by_fold=False, n_
         Whether problems that need several shards are split fold by fold, so that what the shards of
         a fold share has to be there only once at a time.
     n_inputs : int, optional
-        Number of inputs of a network; by default the columns of X.
+        Number of inputs of a network with a trunk; by default there is none, and the inputs are the
+        columns of X.
 
     Returns
     -------
@@ -286,6 +288,7 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0, *, by_fold=False, n_
         Numbers of problems; those of one fold are adjacent.
     """
     shards = []
+    largest = LARGEST_SHARD if n_inputs is None else LARGEST_WITH_TRUNK
     n_inputs = plan.X.shape[1] if n_inputs is None else n_inputs
     p = plan.n_problems // len(plan.folds)
     numbers = np.arange(plan.n_problems).reshape(len(plan.folds), p)
@@ -293,7 +296,7 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0, *, by_fold=False, n_
         fold = plan.folds[group[0]]
         B = batch_size_for(len(fold.fit), batch_size)
         room = memory * 1e9 / bytes_of_problem(fold, n_inputs, sizes, B)
-        most = max(1, min(int(room), LARGEST_SHARD))  # problems
+        most = max(1, min(int(room), largest))  # problems
         several = by_fold and most < p * len(group)
         for folds in [[k] for k in group] if several else [group]:
             share = max(1, min(p, most // len(folds)))
@@ -307,10 +310,12 @@ def bytes_of_problem(fold, n_columns, sizes, batch_size):
     """Approximate number of bytes of one problem in training, in single precision.
 
     The weights are stored seven times (values, gradient, two moments, best epoch, two temporary
-    copies), the units of a batch about eight times, those of the rows to predict about three times.
+    copies), the units of a batch about eight times, those of the rows to predict about three times,
+    and a dozen values per row: the targets and the start, with temporary copies.
     """
     H, Z = sizes.H, sizes.Z
     weights = 3 * H * (n_columns + 1) + 3 * Z * (3 * H + 1) + 2 * H * (3 * Z + 2) + 2
     units = 3 * H + 3 * Z + 2 * H + 4
     rows = max(len(fold.hold), len(fold.valid))
-    return 4 * (7 * weights + 8 * batch_size * units + 3 * rows * units)
+    every = len(fold.hold) + len(fold.train)
+    return 4 * (7 * weights + 8 * batch_size * units + 3 * rows * units + 12 * every)

@@ -3,6 +3,7 @@
 import logging
 
 from joblib import delayed, effective_n_jobs
+from threadpoolctl import threadpool_limits
 
 from ddml_fs.engine.checkpoint import Checkpoint, fingerprint
 from ddml_fs.engine.devices import limit_threads
@@ -102,6 +103,10 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
             "n_jobs": resources.n_jobs if workers <= 1 else 1,
         }
 
+    def prepared(s):
+        with threadpool_limits(1):  # the other cores are busy with shards
+            return task(s)
+
     if workers <= 1:
         for s in missing:
             _, *result = solve_shard(**task(s), progress=progress)
@@ -109,9 +114,11 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
             store.save(s, result[0])
             progress.reach(n_done())
     else:
-        work = (delayed(solve_shard)(**task(s)) for s in missing)
-        # Shards with a trunk are large operations on little memory, for which threads are enough.
-        options = {"prefer": "threads"} if settings.trunk else {}
+        work = (delayed(solve_shard)(**prepared(s)) for s in missing)
+        # Shards with a trunk are large operations, for which threads are enough. They share all
+        # memory but their inputs, so that no more than one of these waits.
+        trunk = {"prefer": "threads", "pre_dispatch": workers + 1}
+        options = trunk if settings.trunk else {}
         for s, *result in parallel(work, workers, return_as="generator_unordered", **options):
             take(s, *result)
             store.save(s, result[0])
