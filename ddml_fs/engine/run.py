@@ -3,18 +3,13 @@
 import logging
 
 import numpy as np
-import torch
-from joblib import delayed, effective_n_jobs
 
 from ddml_fs.engine.checkpoint import Checkpoint, fingerprint
-from ddml_fs.engine.devices import limit_threads
+from ddml_fs.engine.dispatch import Job, Workers
 from ddml_fs.engine.plan import make_shards
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
-from ddml_fs.engine.ridge import ridge_base
-from ddml_fs.engine.solve import solve
-from ddml_fs.engine.stack import Stack
-from ddml_fs.workers import parallel
+from ddml_fs.engine.stack import scales_by_fold
 
 LOGGER = logging.getLogger(__name__)
 
@@ -40,67 +35,43 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
     predictions : Predictions
     """
     resources = resources or Resources()
-    progress, devices = resources.progress, resources.devices
-    kind = str(settings.dtype).removeprefix("torch.")
-    # Centred in double precision: in single precision a large offset would hide the variation.
-    x_offset = plan.X.mean(0, dtype=np.float64)
-    X = np.ascontiguousarray(plan.X - x_offset, dtype=kind)
+    progress = resources.progress
     shards = make_shards(plan, settings.sizes, settings.batch_size, resources.memory)
     store = Checkpoint(
         resources.checkpoint, lambda: fingerprint(plan, shards, settings, pair, arms)
     )
-    found = store.restore([shape_of(plan, shard, arms) for shard in shards])
+    job = make_job(plan, shards, settings, pair, arms, resources.detail)
+    found = store.restore([job.shape(shard) for shard in shards])
     solved = {s: (values, None) for s, values in found.items()}
     missing = [s for s in range(len(shards)) if s not in solved]
-    workers = min(max(effective_n_jobs(resources.n_jobs), len(devices)), len(missing))
+    workers = Workers.of(resources, len(missing))
     LOGGER.info(
         "Networks: %d problems; shards: %d, of which restored from the checkpoint: %d; devices: "
         "%s; workers: %d",
         plan.n_problems,
         len(shards),
         len(solved),
-        ", ".join(map(str, devices)),
-        max(workers, 1),
+        ", ".join(map(str, workers.devices)),
+        workers.n,
     )
     # One worker reports every epoch (and every fit on the latents), several report whole shards.
     epochs = settings.total_epochs(arms and pair is None)
     steps = [epochs + (len(shard) if pair is not None else 0) for shard in shards]
     unit = "epochs of the networks" if pair is None else "epochs and fits on the latents"
-    if workers > 1:
+    if not workers.alone:
         steps, unit = [1] * len(shards), "shards"
 
     def n_done():
         return sum(steps[s] for s in solved)
 
     progress.start(sum(steps), unit, done=n_done())
-
-    def task(s):
-        return {
-            "s": s,
-            "plan": plan,
-            "members": shards[s],
-            "X": X,
-            "x_offset": x_offset,
-            "settings": settings,
-            "pair": pair,
-            "arms": arms,
-            "detail": resources.detail,
-            "device": devices[s % len(devices)],
-            "n_jobs": resources.n_jobs if workers <= 1 else 1,
-        }
-
-    if workers <= 1:
-        for s in missing:
-            _, *solved[s] = solve_shard(**task(s), progress=progress)
-            store.save(s, solved[s][0])
-            progress.reach(n_done())
-    else:
-        work = (delayed(solve_shard)(**task(s)) for s in missing)
-        for s, *result in parallel(work, workers, return_as="generator_unordered"):
-            solved[s] = result
-            store.save(s, result[0])
-            progress.reach(n_done())
-            LOGGER.debug("Shard %d is done, %d of %d", s, len(solved), len(shards))
+    for s, values, summaries, n_parts in workers.solve(job, missing, progress):
+        solved[s] = values, summaries
+        store.save(s, values)
+        progress.reach(n_done())
+        LOGGER.debug("Shard %d is done, %d of %d", s, len(solved), len(shards))
+        if n_parts > 1:
+            LOGGER.warning("Shard %d ran out of memory and was solved in %d parts", s, n_parts)
 
     predictions = Predictions.empty(plan, arms)
     networks: dict = {}
@@ -113,28 +84,11 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
     return predictions.with_networks([networks[i] for i in sorted(networks)] or None)
 
 
-def shape_of(plan, members, arms):
-    """Shape of the predictions of a shard: functions, problems, and rows of the largest fold."""
-    n = max(len(plan.folds[k].hold) for k in plan.problem(members)[0])
-    return (4 if arms else 2, len(members), n)
-
-
-def solve_shard(
-    s, plan, members, X, x_offset, settings, pair, arms, detail, device, n_jobs, progress=None
-):
-    """Solve the problems of one shard on the given device, in this process.
-
-    Returns
-    -------
-    s : int
-        The shard's number.
-    values : array of shape (2 or 4, P, n)
-    summaries : list of NetworkSummary, or None
-    """
-    rows = torch.from_numpy(X if X.flags.writeable else X.copy())
-    with limit_threads(1):
-        stack = Stack(plan, members, rows, device, settings.batch_size, settings.dtype, x_offset)
-        if settings.shrinkage:
-            stack.start_from(ridge_base(plan, settings.shrinkage, members))
-        options = {"pair": pair, "arms": arms, "detail": detail, "n_jobs": n_jobs}
-        return s, *solve(stack, settings, **options, progress=progress)
+def make_job(plan, shards, settings, pair, arms, detail):
+    """What workers need: the plan, and X in the precision of the networks."""
+    kind = str(settings.dtype).removeprefix("torch.")
+    # Centred in double precision: in single precision a large offset would hide the variation.
+    x_offset = plan.X.mean(0, dtype=np.float64)
+    X = np.ascontiguousarray(plan.X - x_offset, dtype=kind)
+    scale = scales_by_fold(X, plan.folds)
+    return Job(plan, shards, X, x_offset, scale, settings, pair, arms, detail)

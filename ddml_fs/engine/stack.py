@@ -10,6 +10,7 @@ from torch import Tensor
 from ddml_fs.engine.plan import batch_size_for
 
 BATCHES_PER_READ = 8  # few enough to fit into memory, many enough for a low cost per batch
+COLUMNS_PER_READ = 64  # in double precision at once
 
 
 class Batch(NamedTuple):
@@ -47,7 +48,7 @@ class Stack:
         Numbers of the problems, fold by fold, as :func:`ddml_fs.engine.plan.make_shards` orders
         them.
     X : Tensor of shape (N, D)
-        All rows minus ``x_offset``, on the CPU.
+        All rows minus ``x_offset``, on the CPU or already on the device.
     device : torch.device
         Where batches are made.
     batch_size : int or "auto"
@@ -56,6 +57,8 @@ class Stack:
         Of all tensors, and so of the networks.
     x_offset : array of shape (D,), optional
         Offset that was subtracted from the columns, to keep their precision.
+    x_scale : array of shape (K, 2, D), optional
+        What :func:`scales_by_fold` returns; computed by default.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Stack:
         batch_size="auto",
         dtype=torch.float32,
         x_offset=None,
+        x_scale=None,
     ):
         fold, outcome, treatment = plan.problem(np.asarray(members))
         numbers = fold[np.sort(np.unique(fold, return_index=True)[1])]
@@ -83,14 +87,14 @@ class Stack:
 
         binary_T, binary_Y = plan.binary_T[treatment], plan.binary_Y[outcome]
         self.binary_T, self.binary_Y = self._kinds(binary_T), self._kinds(binary_Y)
-        x_scale = [_mean_sd(X[f.fit].double(), 0) for f in self.folds]
+        if x_scale is None:
+            x_scale = scales_by_fold(X.numpy(), plan.folds)
         self.X = X.to(self.device, dtype)
         self.weight = None
         if plan.weighted:
             self.weight = torch.as_tensor(plan.weight).to(self.device, dtype)
         self.x_mean, self.x_sd = (
-            torch.stack(a).reshape(self.G, 1, self.D).to(self.device, dtype)
-            for a in zip(*x_scale, strict=True)
+            torch.as_tensor(x_scale[numbers, i][:, None]).to(self.device, dtype) for i in (0, 1)
         )
         self.T, self.t_index, self.t_scale, odds_T = self._targets(plan.T, treatment, binary_T)
         self.Y, self.y_index, self.y_scale, odds_Y = self._targets(plan.Y, outcome, binary_Y)
@@ -223,6 +227,28 @@ class Stack:
         own = np.stack([np.arange(n) < len(r) for r in parts])
         weight = torch.as_tensor(own * self.plan.weight[rows]).repeat_interleave(self.p, 0)
         return torch.as_tensor(rows), weight.to(self.device, self.dtype)
+
+
+def scales_by_fold(X, folds):
+    """Means and standard deviations of the columns of X in the rows to fit on.
+
+    Parameters
+    ----------
+    X : array of shape (N, D)
+    folds : list of Fold
+
+    Returns
+    -------
+    scale : array of shape (K, 2, D)
+        In double precision.
+    """
+    scale = np.empty((len(folds), 2, X.shape[1]))
+    for k, fold in enumerate(folds):
+        for start in range(0, X.shape[1], COLUMNS_PER_READ):
+            own = slice(start, start + COLUMNS_PER_READ)
+            mean, sd = _mean_sd(torch.as_tensor(X[fold.fit, own], dtype=torch.float64), 0)
+            scale[k, 0, own], scale[k, 1, own] = mean.numpy(), sd.numpy()
+    return scale
 
 
 def _mean_sd(values, dim):

@@ -1,0 +1,248 @@
+"""Shards on workers: in this process, in one process per device, or on joblib's workers."""
+
+import logging
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from joblib import parallel_config
+from joblib.externals.loky import ProcessPoolExecutor
+
+from ddml_fs.backends import Backend, active_backend, each_on, fetched
+from ddml_fs.engine.devices import free_memory, limit_threads, out_of_memory, tensor_cores
+from ddml_fs.engine.plan import Plan
+from ddml_fs.engine.ridge import ridge_base
+from ddml_fs.engine.solve import Settings, solve
+from ddml_fs.engine.stack import Stack
+from ddml_fs.workers import watch
+
+LOGGER = logging.getLogger(__name__)
+SEAT: dict = {}  # what the process of a device holds; it has one job, and ends with it
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What the shards of a run have in common. It is sent once to each worker.
+
+    Attributes
+    ----------
+    plan : Plan
+    shards : list of int arrays
+        Numbers of the problems of each shard.
+    X : array of shape (N, D)
+        All rows minus ``x_offset``, in the precision of the networks.
+    x_offset : array of shape (D,)
+    x_scale : array of shape (K, 2, D)
+        Means and standard deviations of the columns of X in the rows to fit on, by fold.
+    settings : Settings
+    pair : callable, or None
+        Makes scikit-learn models on the latents.
+    arms, detail : bool
+        Whether to fit outcome models per arm, and to return summaries of the networks.
+    """
+
+    plan: Plan
+    shards: list
+    X: np.ndarray
+    x_offset: np.ndarray
+    x_scale: np.ndarray
+    settings: Settings
+    pair: Callable | None
+    arms: bool
+    detail: bool
+
+    def rows(self, device):
+        """X on a device."""
+        X = self.X if self.X.flags.writeable else self.X.copy()
+        return torch.from_numpy(X).to(device)
+
+    def shape(self, members):
+        """Shape of the predictions of problems: functions, problems, rows of the largest fold."""
+        n = max(len(self.plan.folds[k].hold) for k in self.plan.problem(members)[0])
+        return (4 if self.arms else 2, len(members), n)
+
+
+class Solved(NamedTuple):
+    """The solution of a shard."""
+
+    s: int
+    values: np.ndarray  # (2 or 4, P, n)
+    summaries: list | None  # of NetworkSummary
+    n_parts: int = 1  # in which it was solved, for want of memory
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who solves the shards.
+
+    Attributes
+    ----------
+    n : int
+    devices : tuple of torch.device
+    backend : Backend
+        Of joblib.
+    n_jobs : int, optional
+        Of scikit-learn models within a shard.
+    """
+
+    n: int
+    devices: tuple
+    backend: Backend
+    n_jobs: int | None = None
+
+    @classmethod
+    def of(cls, resources, n_shards):
+        """The workers for a number of shards."""
+        devices, backend = resources.devices, active_backend()
+        n = backend.n_workers(resources.n_jobs)
+        if backend.is_cluster and resources.n_jobs != 1:
+            return cls(max(min(n, n_shards), 1), devices, backend, 1)
+        if len(devices) > 1 or devices[0].type != "cpu":
+            n = len(devices)
+        n = max(min(n, n_shards), 1)
+        return cls(n, devices, Backend(), resources.n_jobs if n == 1 else 1)
+
+    @property
+    def alone(self):
+        """Whether this process solves the shards itself, and reports every epoch."""
+        return self.n == 1 and not self.backend.is_cluster
+
+    def solve(self, job, numbers, progress):
+        """Yield each :class:`Solved` shard as soon as it is there.
+
+        Parameters
+        ----------
+        job : Job
+        numbers : list of int
+            The shards to solve.
+        progress : Progress
+            Told of every epoch if this process works alone.
+        """
+        if self.alone:
+            rows = job.rows(self.devices[0]) if numbers else None
+            options: dict = {"device": self.devices[0], "rows": rows, "n_jobs": self.n_jobs}
+            for s in numbers:
+                yield solve_shard(job=job, s=s, **options, progress=progress)
+        elif len(self.devices) > 1 and not self.backend.is_cluster:
+            yield from solve_by_device(job, numbers, self.devices[: self.n])
+        else:
+            job = self.backend.share(job)
+            n = len(self.devices)
+            calls = ((s, {"job": job, "s": s, "device": self.devices[s % n]}) for s in numbers)
+            yield from each_on(self.backend, solve_shard, calls, self.n, "shard")
+
+
+def solve_by_device(job, numbers, devices):
+    """Solve shards by one process per device, which holds X on the device until the end.
+
+    They are processes, because threads that give work to devices would wait for one another.
+    """
+    pools = []
+    waiting, running = deque(numbers), {}
+    try:
+        for device in devices:
+            given = job, device, os.getpid()
+            pools.append(ProcessPoolExecutor(1, initializer=take_seat, initargs=given))
+            running[pools[-1].submit(solve_seated, waiting.popleft())] = pools[-1]
+        while running:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                pool = running.pop(future)
+                if waiting:
+                    running[pool.submit(solve_seated, waiting.popleft())] = pool
+                yield future.result()
+    finally:
+        for pool in pools:
+            pool.shutdown(kill_workers=True)
+
+
+def take_seat(job, device, parent):
+    """Begin the work of a device's process."""
+    watch(parent)
+    SEAT.update(job=job, device=device, rows=job.rows(device))
+
+
+def solve_seated(s):
+    """Solve a shard in a device's process."""
+    return solve_shard(s=s, **SEAT)
+
+
+def solve_shard(job, s, device, rows=None, n_jobs=1, progress=None):
+    """Solve the problems of one shard in this process.
+
+    Parameters
+    ----------
+    job : Job, or what a backend made of it
+    s : int
+        The number of the shard.
+    device : torch.device
+    rows : Tensor of shape (N, D), optional
+        X on the device; by default it is copied there.
+    n_jobs : int, optional
+        Of scikit-learn models.
+    progress : Progress, optional
+
+    Returns
+    -------
+    solved : Solved
+    """
+    job = fetched(job)
+    rows = job.rows(device) if rows is None else rows
+    options = {"n_jobs": n_jobs, "progress": progress}
+    if n_jobs != 1:
+        return Solved(s, *solve_members(job, job.shards[s], device, rows, **options))
+    with parallel_config("sequential", n_jobs=1):  # a worker of a cluster would ask the cluster
+        return Solved(s, *solve_members(job, job.shards[s], device, rows, **options))
+
+
+def solve_members(job, members, device, rows, **options):
+    """Solve some problems in one stack or, if memory is exhausted, in halves.
+
+    Returns
+    -------
+    values : array of shape (2 or 4, P, n)
+    summaries : list of NetworkSummary, or None
+    n_parts : int
+    """
+    try:
+        return *solve_stack(job, members, device, rows, **options), 1
+    except (MemoryError, RuntimeError) as error:
+        if len(members) == 1 or not out_of_memory(error):
+            raise
+        LOGGER.warning("%d problems exhausted the memory of %s; halving", len(members), device)
+    # Outside the handler, where nothing holds the tensors of the attempt any more.
+    free_memory(device)
+    values = np.zeros(job.shape(members))
+    summaries: list = [None] * len(members)
+    n_parts = 0
+    for half in halves(job.plan, members):
+        part, own, n = solve_members(job, members[half], device, rows, **options)
+        values[:, half, : part.shape[2]] = part
+        for i, summary in zip(half, own or (), strict=False):
+            summaries[i] = summary
+        n_parts += n
+    return values, summaries if job.detail else None, n_parts
+
+
+def halves(plan, members):
+    """Places of the problems of both halves of a stack: of each fold or, if need be, of folds."""
+    G = len(np.unique(plan.problem(members)[0]))
+    grid = np.arange(len(members)).reshape(G, -1)
+    return [half.ravel() for half in np.array_split(grid, 2, axis=1 if grid.shape[1] > 1 else 0)]
+
+
+def solve_stack(job, members, device, rows, **options: Any):
+    """Solve some problems in one stack."""
+    settings, plan = job.settings, job.plan
+    with limit_threads(1), tensor_cores(device):
+        form = settings.batch_size, settings.dtype
+        stack = Stack(plan, members, rows, device, *form, job.x_offset, job.x_scale)
+        if settings.shrinkage:
+            stack.start_from(ridge_base(plan, settings.shrinkage, members))
+        how = {"pair": job.pair, "arms": job.arms, "detail": job.detail}
+        return solve(stack, settings, **how, **options)
