@@ -58,7 +58,7 @@ def frame():
 
 def networks(**options):
     """A sweep in about ten shards."""
-    return CausalFeatureSelector(5, nuisance=NETWORK, memory_budget=1e-3, random_state=0, **options)
+    return CausalFeatureSelector(5, nuisance=NETWORK, memory_budget=2e-3, random_state=0, **options)
 
 
 @pytest.fixture(scope="module")

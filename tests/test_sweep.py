@@ -18,13 +18,13 @@ from ddml_fs.engine import dispatch as engine
 from ddml_fs.nuisances import Network
 
 NETWORKS = {"nuisance": "shrunken", "random_state": 0}
-SMALL = NETWORKS | {"memory_budget": 0.002}  # gigabytes: a few features a shard
+SMALL = NETWORKS | {"memory_budget": 0.01}  # gigabytes: a few features per shard
 CODE = """
 from ddml_fs import CausalFeatureSelector
 from ddml_fs.datasets import make_domain_data
 data = make_domain_data(1, 400, 10, 0, 20, n_targets=0, random_state=0)
 CausalFeatureSelector(
-    5, nuisance="shrunken", memory_budget=0.002, random_state=0, checkpoint="{folder}"
+    5, nuisance="shrunken", memory_budget=0.01, random_state=0, checkpoint="{folder}"
 ).fit(data.X, data.y)
 """
 

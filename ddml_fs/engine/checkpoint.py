@@ -14,7 +14,7 @@ import numpy as np
 
 from ddml_fs.warning import caution, joined
 
-FORMAT = 3  # raise when what is stored, or how it is computed, changes
+FORMAT = 4  # raise when what is stored, or how it is computed, changes
 MARK = b"\n#ddml-fs "  # between the array of a file and its seal
 STALE = 3600  # seconds after which an unfinished file belongs to a run that was killed
 

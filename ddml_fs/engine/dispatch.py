@@ -14,7 +14,13 @@ from joblib import parallel_config
 from joblib.externals.loky import ProcessPoolExecutor
 
 from ddml_fs.backends import Backend, active_backend, each_on, fetched
-from ddml_fs.engine.devices import free_memory, limit_threads, out_of_memory, tensor_cores
+from ddml_fs.engine.devices import (
+    free_memory,
+    limit_threads,
+    out_of_memory,
+    resolve_device,
+    tensor_cores,
+)
 from ddml_fs.engine.plan import Plan
 from ddml_fs.engine.ridge import ridge_base
 from ddml_fs.engine.solve import Settings, solve
@@ -84,6 +90,7 @@ class Workers:
     ----------
     n : int
     devices : tuple of torch.device
+        Or "auto": each worker of a cluster chooses its own.
     backend : Backend
         Of joblib.
     n_jobs : int, optional
@@ -96,15 +103,19 @@ class Workers:
     n_jobs: int | None = None
 
     @classmethod
-    def of(cls, resources, n_shards):
-        """The workers for a number of shards."""
+    def of(cls, resources, n_shards, most):
+        """The workers for a number of shards, of which this machine's memory allows ``most``."""
         devices, backend = resources.devices, active_backend()
         n = backend.n_workers(resources.n_jobs)
         if backend.is_cluster and resources.n_jobs != 1:
-            return cls(max(min(n, n_shards), 1), devices, backend, 1)
+            where = ("auto",) if resources.any_device else devices
+            return cls(max(min(n, n_shards), 1), where, backend, 1)
         if len(devices) > 1 or devices[0].type != "cpu":
             n = len(devices)
         n = max(min(n, n_shards), 1)
+        if n > most:
+            LOGGER.warning("memory_budget allows %d of %d workers", most, n)
+            n = most
         return cls(n, devices, Backend(), resources.n_jobs if n == 1 else 1)
 
     @property
@@ -180,7 +191,7 @@ def solve_shard(job, s, device, rows=None, n_jobs=1, progress=None):
     job : Job, or what a backend made of it
     s : int
         The number of the shard.
-    device : torch.device
+    device : torch.device or "auto"
     rows : Tensor of shape (N, D), optional
         X on the device; by default it is copied there.
     n_jobs : int, optional
@@ -191,7 +202,7 @@ def solve_shard(job, s, device, rows=None, n_jobs=1, progress=None):
     -------
     solved : Solved
     """
-    job = fetched(job)
+    job, device = fetched(job), resolve_device(device)
     rows = job.rows(device) if rows is None else rows
     options = {"n_jobs": n_jobs, "progress": progress}
     if n_jobs != 1:

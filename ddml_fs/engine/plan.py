@@ -248,8 +248,8 @@ def group_by_shape(plan, batch_size="auto"):
     return list(by_shape.values())
 
 
-def make_shards(plan, sizes, batch_size="auto", memory=1.0):
-    """Split the problems into shards. Each is one stack that fits into the memory budget.
+def make_shards(plan, sizes, batch_size="auto", memory=1.0, **kind):
+    """Split the problems into shards. Each is one stack whose problems fit into some memory.
 
     Parameters
     ----------
@@ -258,7 +258,9 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0):
         Widths of the networks.
     batch_size : int or "auto"
     memory : float
-        Gigabytes that one shard may take.
+        Gigabytes that the problems of one shard may take. The least is one treatment on all folds.
+    **kind
+        Of the networks, see :func:`bytes_of_problem`.
 
     Returns
     -------
@@ -271,7 +273,7 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0):
     for group in group_by_shape(plan, batch_size):
         G, fold = len(group), plan.folds[group[0]]
         B = batch_size_for(len(fold.fit), batch_size)
-        room = memory * 1e9 / (G * bytes_of_problem(fold, plan.X.shape[1], sizes, B))
+        room = memory * 1e9 / (G * bytes_of_problem(fold, plan.X.shape[1], sizes, B, **kind))
         share = max(1, min(p, int(room), LARGEST_SHARD // G))
         share = math.ceil(p / math.ceil(p / share))  # shards of similar sizes
         for start in range(0, p, share):
@@ -279,14 +281,33 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0):
     return shards
 
 
-def bytes_of_problem(fold, n_columns, sizes, batch_size):
-    """Approximate number of bytes of one problem in training, in single precision.
+def bytes_of_problem(
+    fold, n_columns, sizes, batch_size, *, shrunken=False, detail=False, models=False
+):
+    """Number of bytes of one problem in single precision, at most.
 
-    The weights are stored seven times (values, gradient, two moments, best epoch, two temporary
-    copies), the units of a batch about eight times, those of the rows to predict about three times.
+    A step of the optimizer holds the weights eight times at most (values, gradient, two moments,
+    best epoch, temporary copies). A backward pass holds them five times, and the units of a batch
+    about six times. The units of the rows to predict are held less than twice. The factors are
+    those of measured peaks (``tests/test_memory.py``).
+
+    Parameters
+    ----------
+    fold : Fold
+    n_columns : int
+    sizes : Sizes
+    batch_size : int
+    shrunken, detail, models : bool
+        Whether networks start from ridge regressions, are summarised, and are followed by models on
+        the latents of all training rows.
     """
     H, Z = sizes.H, sizes.Z
     weights = 3 * H * (n_columns + 1) + 3 * Z * (3 * H + 1) + 2 * H * (3 * Z + 2) + 2
     units = 3 * H + 3 * Z + 2 * H + 4
-    rows = max(len(fold.hold), len(fold.valid))
-    return 4 * (7 * weights + 8 * batch_size * units + 3 * rows * units)
+    N = len(fold.fit) + len(fold.valid) + len(fold.hold)
+    rows = N if models else max(len(fold.hold), len(fold.valid))
+    train = 4 * max(8 * weights, 5 * weights + 6 * batch_size * units)
+    predict = 4 * (5 * weights + 1.8 * rows * units + 4 * detail * n_columns * rows)
+    # Batches are read eight at a time. The start is stored in double precision at first.
+    held = 256 * batch_size + 8 * N * shrunken
+    return max(max(train, predict) + held, 16 * N + 24 * N * shrunken)

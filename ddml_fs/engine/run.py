@@ -6,6 +6,7 @@ import numpy as np
 
 from ddml_fs.engine.checkpoint import Checkpoint, fingerprint
 from ddml_fs.engine.dispatch import Job, Workers
+from ddml_fs.engine.memory import make_ceiling
 from ddml_fs.engine.plan import make_shards
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
@@ -36,21 +37,23 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
     """
     resources = resources or Resources()
     progress = resources.progress
-    shards = make_shards(plan, settings.sizes, settings.batch_size, resources.memory)
+    kind = {"shrunken": settings.shrinkage > 0, "detail": resources.detail}
+    kind |= {"models": pair is not None}
+    ceiling = make_ceiling(plan, settings, resources.memory, arms=arms, **kind)
+    shards = make_shards(plan, settings.sizes, settings.batch_size, ceiling.shard / 1e9, **kind)
     store = Checkpoint(
         resources.checkpoint, lambda: fingerprint(plan, shards, settings, pair, arms)
     )
     job = make_job(plan, shards, settings, pair, arms, resources.detail)
     found = store.restore([job.shape(shard) for shard in shards])
-    solved = {s: (values, None) for s, values in found.items()}
-    missing = [s for s in range(len(shards)) if s not in solved]
-    workers = Workers.of(resources, len(missing))
+    missing = [s for s in range(len(shards)) if s not in found]
+    workers = Workers.of(resources, len(missing), ceiling.most_workers(shards))
     LOGGER.info(
         "Networks: %d problems; shards: %d, of which restored from the checkpoint: %d; devices: "
         "%s; workers: %d",
         plan.n_problems,
         len(shards),
-        len(solved),
+        len(found),
         ", ".join(map(str, workers.devices)),
         workers.n,
     )
@@ -61,26 +64,30 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
     if not workers.alone:
         steps, unit = [1] * len(shards), "shards"
 
-    def n_done():
-        return sum(steps[s] for s in solved)
-
-    progress.start(sum(steps), unit, done=n_done())
-    for s, values, summaries, n_parts in workers.solve(job, missing, progress):
-        solved[s] = values, summaries
-        store.save(s, values)
-        progress.reach(n_done())
-        LOGGER.debug("Shard %d is done, %d of %d", s, len(solved), len(shards))
-        if n_parts > 1:
-            LOGGER.warning("Shard %d ran out of memory and was solved in %d parts", s, n_parts)
-
     predictions = Predictions.empty(plan, arms)
     networks: dict = {}
-    for s, (values, summaries) in solved.items():
+    done = 0
+
+    def keep(s, values, summaries=None):
+        """Keep the predictions of a shard; count its steps."""
+        nonlocal done
         for k, i in enumerate(shards[s]):
             n = len(plan.folds[plan.problem(i)[0]].hold)
             predictions.put(plan, i, values[:, k, :n])
             if summaries is not None:
                 networks[int(i)] = summaries[k]
+        done += steps[s]
+
+    for s in list(found):
+        keep(s, found.pop(s))
+    progress.start(sum(steps), unit, done=done)
+    for s, values, summaries, n_parts in workers.solve(job, missing, progress):
+        store.save(s, values)
+        keep(s, values, summaries)
+        progress.reach(done)
+        LOGGER.debug("Shard %d is done, %d of %d steps", s, done, sum(steps))
+        if n_parts > 1:
+            LOGGER.warning("Shard %d ran out of memory and was solved in %d parts", s, n_parts)
     return predictions.with_networks([networks[i] for i in sorted(networks)] or None)
 
 
@@ -89,6 +96,7 @@ def make_job(plan, shards, settings, pair, arms, detail):
     kind = str(settings.dtype).removeprefix("torch.")
     # Centred in double precision: in single precision a large offset would hide the variation.
     x_offset = plan.X.mean(0, dtype=np.float64)
-    X = np.ascontiguousarray(plan.X - x_offset, dtype=kind)
+    X = np.empty(plan.X.shape, dtype=kind)
+    np.subtract(plan.X, x_offset, out=X, casting="same_kind")
     scale = scales_by_fold(X, plan.folds)
     return Job(plan, shards, X, x_offset, scale, settings, pair, arms, detail)
