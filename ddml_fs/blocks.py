@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from ddml_fs.validation import check_integer
 COPIES = 16  # of a block in memory at once, with what readers hold
 PAGE = 65536  # bytes that are read of a file at once
 PARTS = 8  # in which a block is read
+NO_ROWS = "X must have rows of a source domain, got none."
 FEWEST_ROWS = 256  # of a block, however small the memory budget
 
 
@@ -34,12 +35,15 @@ class Blocks:
     open : callable
         From a number of rows to an iterator over the blocks: X (n, P), y (n,) and the domains (n,)
         or None.
+    partitions : Partitions, or None
+        Of a dask table.
     """
 
     names: list
     named: bool
     rows_per_block: int | None
     open: Callable
+    partitions: "Partitions | None" = None
 
     def read(self, memory):
         """Iterate over blocks (X, y, domain) of finite numbers that fit into a memory budget.
@@ -54,10 +58,7 @@ class Blocks:
         """
         room = int(memory * 1e9 / (COPIES * 8 * max(len(self.names), 1)))
         for X, y, domain in self.open(self.rows_per_block or max(room, FEWEST_ROWS)):
-            y = plain(y, "the label")
-            domain = np.full(len(y), "all") if domain is None else plain(domain, "the domain")
-            if domain.dtype.kind in "if" and (domain < 0).any():
-                X, y, domain = (a[domain >= 0] for a in (X, y, domain))
+            X, y, domain = rows_of_sources(X, y, domain)
             if not len(X):
                 continue
             finite = np.isfinite(X.sum(0))
@@ -68,6 +69,28 @@ class Blocks:
                     "or infinite values; impute them first."
                 )
             yield X, y, domain
+
+
+class Partitions(NamedTuple):
+    """The partitions of a dask table, and what their columns are."""
+
+    of: Callable  # from names of columns to a list of delayed DataFrames
+    label: str
+    domain: str | None
+
+    @property
+    def given(self):
+        """Columns of the label and of the domain."""
+        return [name for name in (self.label, self.domain) if name]
+
+
+def rows_of_sources(X, y, domain):
+    """X, labels and domains as arrays, without the rows of targets."""
+    y = plain(y, "the label")
+    domain = np.full(len(y), "all") if domain is None else plain(domain, "the domain")
+    if domain.dtype.kind in "if" and (domain < 0).any():
+        X, y, domain = (a[domain >= 0] for a in (X, y, domain))
+    return X, y, domain
 
 
 def plain(values, what):
@@ -151,7 +174,10 @@ def read_blocks(
         if n:
             yield X[:n], *gathered(held, label, domain)
 
-    return Blocks(features, True, rows_per_block, blocks)
+    partitions = None
+    if is_dask(source):
+        partitions = Partitions(lambda own: source[own].to_delayed(), label, domain)
+    return Blocks(features, True, rows_per_block, blocks, partitions)
 
 
 def gathered(frames, label, domain):
@@ -220,12 +246,17 @@ def open_source(source):
             batch.to_pandas(ignore_metadata=True)
             for batch in source.select(columns).to_batches(max_chunksize=rows)
         )
-    if kind.startswith("dask") and hasattr(source, "partitions"):
+    if is_dask(source):
         return list(source.columns), lambda columns, rows: dask_frames(source, columns, rows)
     raise TypeError(
         "X must be a path to Parquet, a pyarrow Dataset, ParquetFile or Table, a DataFrame of dask "
         f"or pandas, or an array, to be read in blocks, got {type(source).__name__}."
     )
+
+
+def is_dask(source):
+    """Whether a source is a dask DataFrame."""
+    return type(source).__module__.startswith("dask") and hasattr(source, "partitions")
 
 
 def names_in(schema):

@@ -1,6 +1,7 @@
 """DDML: the effect of one treatment."""
 
 import logging
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +11,6 @@ from sklearn.utils import check_random_state
 
 from ddml_fs import cautions, diagnostics, inference
 from ddml_fs.covariates import read_effect_table
-from ddml_fs.engine.devices import resolve_devices
 from ddml_fs.engine.plan import Plan, make_plan
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
@@ -263,11 +263,12 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         )
         if binary:
             check_arms(plan.folds, T)
-        devices = tuple(resolve_devices(self.device))
-        facts = score.estimand, score.name, nuisance, *X.shape, len(plan.folds), devices[0]
+        resources = Resources.on(self.device, n_jobs=self.n_jobs)
+        where = resources.devices[0]
+        facts = score.estimand, score.name, nuisance, *X.shape, len(plan.folds), where
         LOGGER.info("%s by the %s score; %r; %d rows, %d columns; %d folds; device %s", *facts)
         with progress_bar(self.verbose, "DDML") as progress:
-            resources = Resources(devices, self.n_jobs, progress=progress)
+            resources = replace(resources, progress=progress)
             predictions = nuisance.predict(plan, arms=score.arms, resources=resources)
         self._combine(plan, predictions, score, index, clusters)
         self._describe(plan, predictions, column, self._encoding_.own[source])

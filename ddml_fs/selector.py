@@ -15,7 +15,7 @@ from ddml_fs.blocks import Blocks
 from ddml_fs.effects_table import chosen, domain_effects, effects_table, spread_to_copies
 from ddml_fs.encoding import number_of_folds, read_target
 from ddml_fs.engine.checkpoint import resumable
-from ddml_fs.engine.devices import limit_threads, resolve_devices
+from ddml_fs.engine.devices import limit_threads
 from ddml_fs.engine.resources import Resources
 from ddml_fs.features import Encoding
 from ddml_fs.nuisances import resolve_nuisance
@@ -85,8 +85,9 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
     task : {"auto", "classification", "regression"}, default="auto"
         What y is. "auto": labels are strings, booleans, or integers with at most 20 values.
     memory_budget : float, default=1.0
-        Gigabytes that one shard of the sweep, or a block of rows, may use. With ridge nuisances,
-        sparse X that would be larger stays sparse.
+        Gigabytes that the fit may use, libraries not counted: shards of networks are sized so that
+        all workers together stay below it, and blocks of rows likewise. On a cluster, each worker
+        may use as much. With ridge nuisances, sparse X that would be larger stays sparse.
     checkpoint : str or path, optional
         Folder in which finished shards are stored. After an interruption, ``fit`` computes only the
         missing shards. The same sweep is never computed twice.
@@ -94,7 +95,7 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
         Number of joblib workers for shards and scikit-learn models, and of threads for closed
         forms.
     device : str, torch.device or list of them, default="auto"
-        Where to compute; shards use the devices of a list in turn.
+        Where to compute. Each device of a list has its own process.
     random_state : int, RandomState or None, default=None
         Seed of splits, weights, batches and of the bootstrap.
     verbose : bool, default=False
@@ -311,14 +312,9 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
             *(len(given.domain), len(self.domains_), given.features.n_features),
             *(given.features.Z.shape[1], nuisance, score.name, n_folds),
         )
-        resources = Resources(
-            devices=tuple(resolve_devices(self.device)),
-            n_jobs=self.n_jobs,
-            memory=self.memory_budget,
-            checkpoint=self.checkpoint,
-            detail=False,
-            progress=progress,
-        )
+        use = {"n_jobs": self.n_jobs, "memory": self.memory_budget, "progress": progress}
+        use |= {"checkpoint": self.checkpoint, "detail": False}
+        resources = Resources.on(self.device, **use)
         options = {"seed": self._seed_, "n_folds": n_folds, "dose": self.dose}
         options |= {"stable_only": self.covariates == "stable", "resources": resources}
         if self.screen is None or only:

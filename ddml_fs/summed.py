@@ -8,12 +8,14 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from ddml_fs import cautions
-from ddml_fs.blocks import Blocks, read_blocks
+from ddml_fs.backends import active_backend, dask_client
+from ddml_fs.blocks import COPIES, NO_ROWS, Blocks, read_blocks
 from ddml_fs.columns import MOST_CLASSES
 from ddml_fs.engine.devices import limit_threads
 from ddml_fs.engine.moments import gather, looks_like_labels
 from ddml_fs.features import Encoding, Reader
 from ddml_fs.nuisances import Ridge, resolve_nuisance
+from ddml_fs.partitions import gather_partitions
 from ddml_fs.product_ranking import ProductRanker
 from ddml_fs.product_sweep import product_sweep
 from ddml_fs.progress import progress_bar
@@ -25,6 +27,7 @@ from ddml_fs.tables import FEWEST_ROWS
 from ddml_fs.validation import forget_fit
 
 LOGGER = logging.getLogger(__name__)
+LARGEST_SENT = 8e-3 * COPIES  # gigabytes: a block that a cluster is sent has 8 MB of them
 
 
 class FitFromSums(FittedSelection):
@@ -115,35 +118,40 @@ class FitFromSums(FittedSelection):
         self._ridge_of_sums()  # raises before any row is read
         self._check_no_screen()
         self._seed_ = seed_for(self.random_state, None, None)
-        rows = blocks.read(self.memory_budget)
+        with limit_threads(effective_n_jobs(self.n_jobs)):
+            return self._fit_products(self._gather(blocks), blocks.named)
+
+    def _gather(self, blocks):
+        """The sums of all rows: by this process, or by a cluster."""
+        options = {"n_folds": self.n_folds, "seed": self._seed_}
+        client = None if blocks.partitions is None else dask_client()
+        if client is not None:
+
+            def check(seen, is_label):
+                check_scale(self.scale, is_label)
+                check_outcome(seen, is_label, self.task)
+
+            options |= {"task": self.task, "memory": self.memory_budget}
+            return gather_partitions(client, blocks, check, **options)
+        backend, cluster, memory = active_backend(), None, self.memory_budget
+        if backend.is_cluster and self.n_jobs != 1:
+            cluster = backend, backend.n_workers(self.n_jobs)
+            memory = min(memory / (2 * cluster[1]), LARGEST_SENT)
+        rows = blocks.read(memory)
         first = next(rows, None)
         if first is None:
-            raise ValueError("X must have rows of a source domain, got none.")
+            raise ValueError(NO_ROWS)
         is_label = labels_in(first[1], self.task)
         check_scale(self.scale, is_label)
-        with limit_threads(effective_n_jobs(self.n_jobs)):
-            products = gather(
-                self._watched(chain([first], rows), is_label),
-                names=blocks.names,
-                label=is_label,
-                n_folds=self.n_folds,
-                seed=self._seed_,
-            )
-        return self._fit_products(products, blocks.named)
+        rows = self._watched(chain([first], rows), is_label)
+        return gather(rows, names=blocks.names, label=is_label, **options, cluster=cluster)
 
     def _watched(self, rows, is_label):
         """The blocks, with a log and a check that labels stay labels."""
         n, seen = 0, set()
         for X, y, domain in rows:
-            if is_label:
-                seen |= set(np.unique(y).tolist())
-                if self.task == "auto" and len(seen) > MOST_CLASSES:
-                    raise ValueError(
-                        f"y looks like labels in its first block, but has more than {MOST_CLASSES} "
-                        "values; set task='regression' or task='classification'."
-                    )
-            elif y.dtype.kind not in "biuf":
-                raise ValueError(f"y must be numeric for task='regression', got {y[:1]!r}.")
+            seen |= set(np.unique(y).tolist()) if is_label else {y.dtype.kind}
+            check_outcome(seen, is_label, self.task)
             n += len(X)
             yield X, y, domain
         LOGGER.info("%d rows read in blocks", n)
@@ -222,6 +230,20 @@ class FitFromSums(FittedSelection):
 def labels_in(y, task):
     """Whether y, as seen in its first rows, is a label."""
     return looks_like_labels(y) if task == "auto" else task == "classification"
+
+
+def check_outcome(seen, is_label, task):
+    """Raise if labels have too many classes, or if numbers are none.
+
+    ``seen`` is the set of the classes or, for numbers, of the kinds of arrays.
+    """
+    if is_label and task == "auto" and len(seen) > MOST_CLASSES:
+        raise ValueError(
+            f"y looks like labels in its first block, but has more than {MOST_CLASSES} values; set "
+            "task='regression' or task='classification'."
+        )
+    if not is_label and not seen <= set("biuf"):
+        raise ValueError("y must be numeric for task='regression', got text.")
 
 
 def check_scale(scale, is_label):

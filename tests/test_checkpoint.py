@@ -21,7 +21,7 @@ from ddml_fs import CausalFeatureSelector
 from ddml_fs.cautions import DDMLWarning
 from ddml_fs.cli import app
 from ddml_fs.engine import checkpoint
-from ddml_fs.engine import run as engine
+from ddml_fs.engine import dispatch as engine
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
 

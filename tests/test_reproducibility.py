@@ -44,7 +44,7 @@ def test_workers_and_devices(data, nuisance):
 
 @pytest.mark.parametrize(
     "options",
-    [{"n_jobs": 2}, {"memory_budget": 0.001}],
+    [{"n_jobs": 2}, {"memory_budget": 0.004}],
     ids=["workers", "shards"],
 )
 def test_sweeps(domains, options):

@@ -8,6 +8,7 @@ import torch
 
 from ddml_fs.datasets import make_effect_data
 from ddml_fs.engine.folds import make_folds
+from ddml_fs.engine.memory import make_ceiling
 from ddml_fs.engine.network import RoleNetwork, Sizes
 from ddml_fs.engine.objective import OUTCOMES, LossSettings, Objective
 from ddml_fs.engine.plan import batch_size_for, group_by_shape, make_plan, make_shards
@@ -64,8 +65,9 @@ def effects(plan, predictions):
 
 def test_packing_does_not_change_effects(mixed):
     together = effects(mixed, run(mixed, SHORT))
-    small = Resources(memory=1e-6)  # one treatment a shard
-    assert len(make_shards(mixed, Sizes(), memory=1e-6)) == 4
+    small = Resources(memory=0.004)  # one treatment per shard
+    shard = make_ceiling(mixed, SHORT, small.memory, detail=True).shard
+    assert len(make_shards(mixed, SHORT.sizes, memory=shard / 1e9, detail=True)) == 4
     np.testing.assert_allclose(
         together, effects(mixed, run(mixed, SHORT, resources=small)), atol=1e-4
     )

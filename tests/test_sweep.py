@@ -14,17 +14,17 @@ import torch
 
 from ddml_fs import DDML, CausalFeatureSelector
 from ddml_fs.datasets import make_domain_data
-from ddml_fs.engine import run as engine
+from ddml_fs.engine import dispatch as engine
 from ddml_fs.nuisances import Network
 
 NETWORKS = {"nuisance": "shrunken", "random_state": 0}
-SMALL = NETWORKS | {"memory_budget": 0.002}  # gigabytes: a few features a shard
+SMALL = NETWORKS | {"memory_budget": 0.01}  # gigabytes: a few features per shard
 CODE = """
 from ddml_fs import CausalFeatureSelector
 from ddml_fs.datasets import make_domain_data
 data = make_domain_data(1, 400, 10, 0, 20, n_targets=0, random_state=0)
 CausalFeatureSelector(
-    5, nuisance="shrunken", memory_budget=0.002, random_state=0, checkpoint="{folder}"
+    5, nuisance="shrunken", memory_budget=0.01, random_state=0, checkpoint="{folder}"
 ).fit(data.X, data.y)
 """
 
@@ -49,22 +49,32 @@ def test_shards_do_not_change_effects(table, effects):
     np.testing.assert_allclose(sharded.effects_["effect"], effects, atol=1e-4)
 
 
-@pytest.mark.parametrize("options", [{"n_jobs": 2}, {"device": ["cpu", "cpu"]}])
-def test_workers_and_devices_do_not_change_effects(table, effects, options):
-    parallel = CausalFeatureSelector(5, **SMALL, **options).fit(*table)
+def test_workers_do_not_change_effects(table, effects):
+    parallel = CausalFeatureSelector(5, **SMALL, n_jobs=2).fit(*table)
     np.testing.assert_allclose(parallel.effects_["effect"], effects, atol=1e-4)
 
 
-def test_each_shard_is_told_its_device(table, monkeypatch):
-    told = []
-    monkeypatch.setattr(engine, "parallel", lambda work, *_, **__: [f(**k) for f, _, k in work])
-    solve = engine.solve_shard
-    monkeypatch.setattr(
-        engine, "solve_shard", lambda **task: told.append(task["device"]) or solve(**task)
-    )
-    devices = [torch.device("cpu"), torch.device("cpu", 0)]
-    CausalFeatureSelector(5, device=devices, **SMALL).fit(*table)
-    assert told[:4] == devices * 2
+class NotedJob(engine.Job):
+    """Notes in a file when X is brought to a device, and by which process."""
+
+    def rows(self, device):
+        with Path(os.environ["NOTES"]).open("a") as notes:
+            notes.write(f"{device} {os.getpid()}\n")
+        return super().rows(device)
+
+
+def test_x_reaches_each_device_once(table, effects, tmp_path, monkeypatch):
+    monkeypatch.setenv("NOTES", str(tmp_path / "notes"))
+    monkeypatch.setattr("ddml_fs.engine.run.Job", NotedJob)
+    devices = ["cpu", "cpu:0"]
+    found = CausalFeatureSelector(5, device=devices, **SMALL).fit(*table).effects_["effect"]
+    np.testing.assert_allclose(found, effects, atol=1e-4)
+    notes = [line.split() for line in (tmp_path / "notes").read_text().splitlines()]
+    assert sorted(device for device, _ in notes) == devices
+    assert len({pid for _, pid in notes} | {os.getpid()}) == 3  # processes of their own
+    (tmp_path / "notes").unlink()
+    CausalFeatureSelector(5, device="cpu", **SMALL).fit(*table)
+    assert (tmp_path / "notes").read_text() == f"cpu {os.getpid()}\n"
 
 
 def test_a_killed_sweep_goes_on_where_it_stopped(table, effects, tmp_path, monkeypatch):

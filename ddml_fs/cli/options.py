@@ -12,6 +12,16 @@ Weight = Annotated[str, typer.Option(help="Column of the rows' weights; no featu
 Cluster = Annotated[
     str, typer.Option(help="Column of clusters: rows of one depend on one another; no feature.")
 ]
+Scheduler = Annotated[
+    str, typer.Option(help="Address of a dask scheduler whose workers compute: tcp://host:port.")
+]
+ClusterOrScheduler = Annotated[
+    str,
+    typer.Option(
+        help="Column of clusters: rows of one depend on one another; no feature. "
+        "Or an address, as --scheduler."
+    ),
+]
 Columns = Annotated[
     list[str] | None, typer.Option(help="Features, by name or pattern such as 'lab_*'.")
 ]

@@ -15,7 +15,7 @@ def select(
     label: options.Label,
     domain: options.Domain = "",
     weight: options.Weight = "",
-    cluster: options.Cluster = "",
+    cluster: options.ClusterOrScheduler = "",
     n_features: Annotated[str, typer.Option(help="A number, a share, auto or fdr.")] = "auto",
     ranking: Annotated[str, typer.Option(help="gain, effect, tstat or stability.")] = "gain",
     nuisance: Annotated[
@@ -36,12 +36,15 @@ def select(
     dry_run: options.DryRun = False,
     as_json: options.Json = False,
     n_jobs: options.Jobs = 1,
+    scheduler: options.Scheduler = "",
     seed: options.Seed = 0,
 ):
     """Select the features of a file by their effects on its label."""
     from ddml_fs.cli.opening import code_for, command_line, open_file
     from ddml_fs.cli.printing import Printer, check_paths, write_table
+    from ddml_fs.cli.scheduler import split_cluster, workers_at
 
+    cluster, scheduler = split_cluster(cluster, scheduler)
     check_paths(output, report)
     number = read_number(n_features)
     out = Printer(as_json)
@@ -59,10 +62,10 @@ def select(
 
     settings: dict = {"nuisance": nuisance, "ranking": ranking, "task": data.task}
     settings |= {"random_state": seed}
-    selector = CausalFeatureSelector(
-        number, **settings, checkpoint=checkpoint, n_jobs=n_jobs, verbose=out.verbose
-    )
-    with out.working(n_jobs):
+    with out.working(n_jobs), workers_at(scheduler, n_jobs) as n_jobs:
+        selector = CausalFeatureSelector(
+            number, **settings, checkpoint=checkpoint, n_jobs=n_jobs, verbose=out.verbose
+        )
         selector.fit(data.X, data.y, data.domain, data.weight, data.cluster)
     effects = selector.effects_.join(selector.conf_int()).sort_values("rank")
     chosen = effects[effects["selected"]]

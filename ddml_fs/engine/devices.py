@@ -1,9 +1,11 @@
 """Where to compute, and with how many threads."""
 
+import gc
 import threading
 from contextlib import contextmanager
 
 import torch
+from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
 
@@ -40,16 +42,55 @@ LIMIT = ThreadLimit()
 
 @contextmanager
 def limit_threads(n):
-    """Use n threads in torch and in linear algebra.
+    """Use n threads in torch and in linear algebra, at most one per core of this machine.
 
     A stack consists of many small operations, where waiting for other threads takes longer than the
     work that they save. More cores are used by more workers, as many as the user asks for.
     """
-    LIMIT.enter(n)
+    LIMIT.enter(min(n, cpu_count()))
     try:
         yield
     finally:
         LIMIT.leave()
+
+
+@contextmanager
+def tensor_cores(device):
+    """Let matrix products of single precision use TF32, where a CUDA device has it (Ampere, 8.0).
+
+    Sums stay in single precision, and products have 10 bits, as many as half precision. The setting
+    of the process is restored afterwards.
+    """
+    device = torch.device(device)
+    if device.type != "cuda" or torch.cuda.get_device_capability(device) < (8, 0):
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def out_of_memory(error):
+    """Whether an error says that memory is exhausted, of a device or of the machine.
+
+    Examples
+    --------
+    >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("shapes differ"))
+    (True, False)
+    """
+    words = ("out of memory", "can't allocate memory", "not enough memory")
+    typed = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    return typed or any(word in str(error).lower() for word in words)
+
+
+def free_memory(device):
+    """Give back memory that nothing uses."""
+    gc.collect()
+    if torch.device(device).type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def resolve_devices(devices="auto"):

@@ -171,10 +171,12 @@ class RowCounter:
     ----------
     n_folds, seed : int
         See :func:`fold_of_number`.
+    counts : dict, optional
+        Numbers of the rows before, by domain and class; by default there are none.
     """
 
-    def __init__(self, n_folds, seed):
-        self.n_folds, self.seed, self.counts = n_folds, seed, {}
+    def __init__(self, n_folds, seed, counts=None):
+        self.n_folds, self.seed, self.counts = n_folds, seed, dict(counts or {})
 
     def folds(self, domain, label=None):
         """The folds of the next rows, from their domains (n,) and, if any, their labels (n,)."""

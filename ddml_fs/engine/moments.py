@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ddml_fs.backends import each_on
 from ddml_fs.columns import MOST_CLASSES
 from ddml_fs.engine.folds import RowCounter
 
@@ -232,7 +233,7 @@ def looks_like_labels(y):
     return bool((y == np.round(y)).all()) and len(np.unique(y)) <= MOST_CLASSES
 
 
-def gather(blocks, *, names, label, n_folds, seed):
+def gather(blocks, *, names, label, n_folds, seed, counts=None, cluster=None):
     """Sum up rows that arrive in blocks, one block in memory at a time.
 
     Parameters
@@ -245,12 +246,36 @@ def gather(blocks, *, names, label, n_folds, seed):
         Whether y is a label.
     n_folds, seed : int
         See :class:`~ddml_fs.engine.folds.RowCounter`.
+    counts : dict, optional
+        The rows before these, see :class:`~ddml_fs.engine.folds.RowCounter`.
+    cluster : pair of Backend and int, optional
+        Workers that are sent the blocks, and their number. By default this process sums up.
 
     Returns
     -------
     products : CellProducts
     """
-    products, counter = CellProducts(names, label), RowCounter(n_folds, seed)
-    for X, y, domain in blocks:
-        products.add(X, y, domain, counter.folds(domain, y if label else None))
+    counter = RowCounter(n_folds, seed, counts)
+    calls = (
+        (i, {"i": i, "names": names, "label": label, "block": (X, y, domain, fold)})
+        for i, (X, y, domain) in enumerate(blocks)
+        for fold in [counter.folds(domain, y if label else None)]
+    )
+    products, waiting, n = CellProducts(names, label), {}, 0
+    if cluster is None:
+        for _, call in calls:
+            products.add(*call["block"])
+        return products
+    backend, n_workers = cluster
+    for i, part in each_on(backend, sum_block, calls, n_workers, "block"):
+        waiting[i] = part
+        while n in waiting:  # in the order of the blocks, so that sums do not depend on the workers
+            products, n = products + waiting.pop(n), n + 1
     return products
+
+
+def sum_block(i, names, label, block):
+    """The number of a block of rows, and its :class:`CellProducts`."""
+    products = CellProducts(names, label)
+    products.add(*block)
+    return i, products

@@ -80,14 +80,6 @@ class Plan:
         """Which outcomes have only the values 0 and 1, a bool array (C,)."""
         return ((self.Y == 0) | (self.Y == 1)).all(0)
 
-    def shard(self, members):
-        """The plan without X for some problems, and the numbers of these problems in it."""
-        fold, outcome, treatment = self.problem(members)
-        outcomes, c = np.unique(outcome, return_inverse=True)
-        treatments, f = np.unique(treatment, return_inverse=True)
-        part = replace(self.part(treatments, outcomes), X=np.empty((len(self.Y), 0)))
-        return part, np.ravel_multi_index((fold, c, f), part.shape)
-
     @property
     def weighted(self):
         """Whether the weights of the training rows differ."""
@@ -264,8 +256,10 @@ def group_by_shape(plan, batch_size="auto"):
     return list(by_shape.values())
 
 
-def make_shards(plan, sizes, batch_size="auto", memory=1.0, *, by_fold=False, n_inputs=None):
-    """Split the problems into shards. Each is one stack that fits into the memory budget.
+def make_shards(
+    plan, sizes, batch_size="auto", memory=1.0, *, by_fold=False, n_inputs=None, **kind
+):
+    """Split the problems into shards. Each is one stack whose problems fit into some memory.
 
     Parameters
     ----------
@@ -274,13 +268,16 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0, *, by_fold=False, n_
         Widths of the networks.
     batch_size : int or "auto"
     memory : float
-        Gigabytes that one shard may take.
+        Gigabytes that the problems of one shard may take. The least is one problem with
+        ``by_fold``, otherwise one treatment on all folds.
     by_fold : bool
         Whether problems that need several shards are split fold by fold, so that what the shards of
         a fold share has to be there only once at a time.
     n_inputs : int, optional
         Number of inputs of a network with a trunk; by default there is none, and the inputs are the
         columns of X.
+    **kind
+        Of the networks, see :func:`bytes_of_problem`.
 
     Returns
     -------
@@ -295,7 +292,7 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0, *, by_fold=False, n_
     for group in group_by_shape(plan, batch_size):
         fold = plan.folds[group[0]]
         B = batch_size_for(len(fold.fit), batch_size)
-        room = memory * 1e9 / bytes_of_problem(fold, n_inputs, sizes, B)
+        room = memory * 1e9 / bytes_of_problem(fold, n_inputs, sizes, B, **kind)
         most = max(1, min(int(room), largest))  # problems
         several = by_fold and most < p * len(group)
         for folds in [[k] for k in group] if several else [group]:
@@ -306,16 +303,33 @@ def make_shards(plan, sizes, batch_size="auto", memory=1.0, *, by_fold=False, n_
     return shards
 
 
-def bytes_of_problem(fold, n_columns, sizes, batch_size):
-    """Approximate number of bytes of one problem in training, in single precision.
+def bytes_of_problem(
+    fold, n_inputs, sizes, batch_size, *, shrunken=False, detail=False, models=False
+):
+    """Number of bytes of one problem in single precision, at most.
 
-    The weights are stored seven times (values, gradient, two moments, best epoch, two temporary
-    copies), the units of a batch about eight times, those of the rows to predict about three times,
-    and a dozen values per row: the targets and the start, with temporary copies.
+    A step of the optimizer holds the weights eight times at most (values, gradient, two moments,
+    best epoch, temporary copies). A backward pass holds them five times, and the units of a batch
+    about six times. The units of the rows to predict are held less than twice. The factors are
+    those of measured peaks (``tests/test_memory.py``).
+
+    Parameters
+    ----------
+    fold : Fold
+    n_inputs : int
+    sizes : Sizes
+    batch_size : int
+    shrunken, detail, models : bool
+        Whether networks start from ridge regressions, are summarised, and are followed by models on
+        the latents of all training rows.
     """
     H, Z = sizes.H, sizes.Z
-    weights = 3 * H * (n_columns + 1) + 3 * Z * (3 * H + 1) + 2 * H * (3 * Z + 2) + 2
+    weights = 3 * H * (n_inputs + 1) + 3 * Z * (3 * H + 1) + 2 * H * (3 * Z + 2) + 2
     units = 3 * H + 3 * Z + 2 * H + 4
-    rows = max(len(fold.hold), len(fold.valid))
-    every = len(fold.hold) + len(fold.train)
-    return 4 * (7 * weights + 8 * batch_size * units + 3 * rows * units + 12 * every)
+    N = len(fold.fit) + len(fold.valid) + len(fold.hold)
+    rows = N if models else max(len(fold.hold), len(fold.valid))
+    train = 4 * max(8 * weights, 5 * weights + 6 * batch_size * units)
+    predict = 4 * (5 * weights + 1.8 * rows * units + 4 * detail * n_inputs * rows)
+    # Batches are read eight at a time. The start is there twice: as it was sent, and scaled.
+    held = 256 * batch_size + 16 * N * shrunken
+    return max(max(train, predict) + held, 16 * N + 24 * N * shrunken)

@@ -1,9 +1,23 @@
-"""What shards share: rows in single precision and, once per fold, the ridge start and the trunk."""
+"""What shards share: once per fold, the ridge start and the trunk."""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from ddml_fs.engine.start import RidgeStart
-from ddml_fs.engine.trunk import make_trunk, trunk_of_shard
+from ddml_fs.engine.trunk import ShardTrunk, make_trunk, trunk_of_shard
+
+
+class ShardInputs(NamedTuple):
+    """What the problems of one shard need beside the rows."""
+
+    base: np.ndarray | None = None  # (P, N, 2), the ridge start
+    trunk: ShardTrunk | None = None
+
+    def part(self, problems, folds):
+        """The inputs of some problems, given their places and those of their folds."""
+        base = None if self.base is None else self.base[problems]
+        return ShardInputs(base, None if self.trunk is None else self.trunk.part(problems, folds))
 
 
 class Shared:
@@ -18,13 +32,6 @@ class Shared:
     def __init__(self, plan, settings):
         self.plan, self.settings, self.trunks = plan, settings, {}
         self.start = RidgeStart(plan, settings.shrinkage) if settings.shrinkage else None
-        self.X = self.x_offset = None
-        if not settings.trunk:
-            kind = str(settings.dtype).removeprefix("torch.")
-            # Centred in double precision: in single precision a large offset would hide the
-            # variation.
-            self.x_offset = plan.X.mean(0, dtype=np.float64)
-            self.X = np.ascontiguousarray(plan.X - self.x_offset, dtype=kind)
 
     def trunk(self, k):
         """The trunk of fold k."""
@@ -33,12 +40,17 @@ class Shared:
         return self.trunks[k]
 
     def of(self, members):
-        """The inputs of a shard: plan, members, X, x_offset, base and trunk."""
+        """The inputs of some problems.
+
+        Parameters
+        ----------
+        members : int array of shape (P,)
+
+        Returns
+        -------
+        inputs : ShardInputs
+        """
         base = None if self.start is None else self.start.of(members)
         if not self.settings.trunk:
-            given = {"plan": self.plan, "members": members, "trunk": None}
-            return given | {"X": self.X, "x_offset": self.x_offset, "base": base}
-        trunk = trunk_of_shard(self.plan, members, self.trunk)
-        part, numbers = self.plan.shard(members)
-        given = {"plan": part, "members": numbers, "trunk": trunk}
-        return given | {"X": None, "x_offset": None, "base": base}
+            return ShardInputs(base)
+        return ShardInputs(base, trunk_of_shard(self.plan, members, self.trunk))

@@ -10,6 +10,7 @@ from torch import Tensor
 from ddml_fs.engine.plan import batch_size_for, group_by_shape
 
 BATCHES_PER_READ = 8  # few enough to fit into memory, many enough for a low cost per batch
+COLUMNS_PER_READ = 64  # in double precision at once
 
 
 class Batch(NamedTuple):
@@ -53,7 +54,7 @@ class Stack:
         Numbers of the problems, fold by fold, as :func:`ddml_fs.engine.plan.make_shards` orders
         them.
     X : Tensor of shape (N, D)
-        All rows minus ``x_offset``, on the CPU.
+        All rows minus ``x_offset``, on the CPU or already on the device.
     device : torch.device
         Where batches are made.
     batch_size : int or "auto"
@@ -62,6 +63,8 @@ class Stack:
         Of all tensors, and so of the networks.
     x_offset : array of shape (D,), optional
         Offset that was subtracted from the columns, to keep their precision.
+    x_scale : array of shape (K, 2, D), optional
+        What :func:`scales_by_fold` returns; computed by default.
     """
 
     own_W: Tensor | None = None  # (P, M, Q), of a trunk
@@ -75,6 +78,7 @@ class Stack:
         batch_size="auto",
         dtype=torch.float32,
         x_offset=None,
+        x_scale=None,
     ):
         fold, outcome, treatment = plan.problem(np.asarray(members))
         numbers = fold[np.sort(np.unique(fold, return_index=True)[1])]
@@ -98,18 +102,18 @@ class Stack:
         # Log-odds of binary targets' means, 0 for others, (P, 2).
         self.log_odds = torch.stack([odds_T, odds_Y], 1).to(self.device, dtype)
         self.base = None
-        self._read(X, treatment)
+        self._read(X, treatment, None if x_scale is None else x_scale[numbers])
 
-    def _read(self, X, treatment):
+    def _read(self, X, treatment, x_scale=None):
         """Set the inputs of the problems, whose treatments are given, (P,)."""
         self.D = X.shape[1]
         if self.x_offset is None:
             self.x_offset = np.zeros(self.D)
-        x_scale = [_mean_sd(X[f.fit].double(), 0) for f in self.folds]
+        if x_scale is None:
+            x_scale = scales_by_fold(X.numpy(), self.folds)
         self.X = X.to(self.device, self.dtype)
         self.x_mean, self.x_sd = (
-            torch.stack(a).reshape(self.G, 1, self.D).to(self.device, self.dtype)
-            for a in zip(*x_scale, strict=True)
+            torch.as_tensor(x_scale[:, i][:, None]).to(self.device, self.dtype) for i in (0, 1)
         )
         self.columns = torch.arange(self.D)
         # Inputs that a problem may read, (P, D): all covariates except its own treatment.
@@ -245,6 +249,28 @@ class Stack:
         own = np.stack([np.arange(n) < len(r) for r in parts])
         weight = torch.as_tensor(own * self.plan.weight[rows]).repeat_interleave(self.p, 0)
         return torch.as_tensor(rows), weight.to(self.device, self.dtype)
+
+
+def scales_by_fold(X, folds):
+    """Means and standard deviations of the columns of X in the rows to fit on.
+
+    Parameters
+    ----------
+    X : array of shape (N, D)
+    folds : list of Fold
+
+    Returns
+    -------
+    scale : array of shape (K, 2, D)
+        In double precision.
+    """
+    scale = np.empty((len(folds), 2, X.shape[1]))
+    for k, fold in enumerate(folds):
+        for start in range(0, X.shape[1], COLUMNS_PER_READ):
+            own = slice(start, start + COLUMNS_PER_READ)
+            mean, sd = _mean_sd(torch.as_tensor(X[fold.fit, own], dtype=torch.float64), 0)
+            scale[k, 0, own], scale[k, 1, own] = mean.numpy(), sd.numpy()
+    return scale
 
 
 def _mean_sd(values, dim):

@@ -146,7 +146,7 @@ def train(model, objective, stack, schedule, progress=None):
     best = torch.full((stack.P,), math.inf).to(stack.X)
     stale = torch.zeros(stack.P).to(stack.X)
     kept, current = model.snapshot(), dict(model.state_dict())
-    for _ in range(schedule.epochs):
+    for epoch in range(schedule.epochs):
         for batch in stack.epoch(generators):
             rate = one_cycle(step, n_steps, schedule.peak)
             training_step(model, objective, optimizer, batch, rate, prices)
@@ -160,7 +160,8 @@ def train(model, objective, stack, schedule, progress=None):
         model.exchange(better, kept, current)
         if progress is not None:
             progress.advance()
-        if bool((stale >= schedule.patience).all()):
+        # The only value that the host reads, once per epoch, and not before it can be true.
+        if epoch + 1 >= schedule.patience and bool((stale >= schedule.patience).all()):
             break
     model.exchange(torch.ones_like(better), current, kept)
     return best

@@ -102,7 +102,7 @@ class ShardTrunk(NamedTuple):
     S : array of shape (G, N, Q)
     own : array of shape (U, N)
         The U columns that some problem must not see, centred.
-    index : int array of shape (P, M)
+    place : int array of shape (P, M)
         For each problem the places of at most M such columns.
     mean : array of shape (P, M)
         Their means in the rows of the fit.
@@ -112,9 +112,14 @@ class ShardTrunk(NamedTuple):
 
     S: np.ndarray
     own: np.ndarray
-    index: np.ndarray
+    place: np.ndarray
     mean: np.ndarray
     W: np.ndarray
+
+    def part(self, problems, folds):
+        """The same for some problems, given their places and those of their folds."""
+        own = (a[problems] for a in (self.place, self.mean, self.W))
+        return ShardTrunk(self.S[folds], self.own, *own)
 
 
 def trunk_of_shard(plan, members, trunks):
@@ -156,11 +161,11 @@ class TrunkStack(Stack):
     own (P, B, M), the columns whose contributions the networks subtract.
     """
 
-    def _read(self, trunk, treatment):
+    def _read(self, trunk, treatment, x_scale=None):
         self.D = trunk.S.shape[-1]
         self.X = tensor_of(trunk.S).to(self.device, self.dtype)
         self.own = tensor_of(trunk.own).to(self.device, self.dtype)
-        self.own_index = tensor_of(trunk.index)[:, None].to(self.device)  # (P, 1, M)
+        self.own_index = tensor_of(trunk.place)[:, None].to(self.device)  # (P, 1, M)
         self.own_mean = tensor_of(trunk.mean)[:, None].to(self.device, self.dtype)
         self.own_W = tensor_of(trunk.W).to(self.device, self.dtype)
         self.fold_index = torch.arange(self.G, device=self.device)[:, None]

@@ -61,11 +61,18 @@ def logistic_coefficients(A, train, Y, weight, penalty, use):
     return found.x[D], found.x[:D]
 
 
+def bytes_of_ridge(plan, shrinkage):
+    """Number of bytes of the regressions of one fold, about."""
+    (N, D), size = plan.X.shape, 4 if plan.penalty(shrinkage) >= SINGLE else 8
+    inverses = 2 * (1 + plan.Y.shape[1]) * min(N, D) ** 2
+    return size * (inverses + 4 * N * min(D, 256))
+
+
 class Outcome(NamedTuple):
     """A regression of an outcome on all covariates, and the inverse that takes columns out."""
 
     level: float  # 0 for labels
-    index: np.ndarray  # (n_new,), minus the level
+    fitted: np.ndarray  # (n_new,), minus the level
     beta: np.ndarray  # (D,)
     inverse: Inverse
 
@@ -149,7 +156,7 @@ class WideFit:
         out = Nuisances(
             np.empty((len(self.new), len(chosen)), self.A.dtype),
             [
-                np.repeat(o.index.astype(self.A.dtype)[:, None], len(chosen), 1)
+                np.repeat(o.fitted.astype(self.A.dtype)[:, None], len(chosen), 1)
                 for o in self.outcomes
             ],
             np.empty(len(chosen)),
