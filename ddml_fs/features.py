@@ -270,9 +270,8 @@ class Features:
 
     def columns_of(self, features):
         """Columns of X that belong to the given distinct features, in their order."""
-        return np.concatenate(
-            [np.flatnonzero(self.feature == self.first[f]) for f in features] or [np.empty(0, int)]
-        )
+        parts = [np.flatnonzero(self.feature == self.first[f]) for f in features]
+        return np.concatenate([*parts, np.empty(0, int)])
 
 
 def read_features(X, feature, n_features, weight=1.0):
@@ -305,18 +304,14 @@ def read_features(X, feature, n_features, weight=1.0):
         part = X[:, at].astype(np.float64, copy=False)
         varies[at] = (low[at] < high[at]) & (part.std(0) > SMALLEST)
         binary[at] = ((low[at] == part) | (high[at] == part)).all(0) & varies[at]
-        # Centred before rounding, so that a large offset does not hide the variation; the 0.0
-        # removes negative zeros.
+        # Centred first, as a large offset would hide the variation; 0.0 removes negative zeros.
         values = np.where(binary[at], high[at] == part, part - part.mean(0)) + 0.0
-        # Single precision holds neither the squares of very large values nor very small values. A
-        # power of two changes no digit.
+        # Single precision holds no squares of extreme values. A power of two changes no digit.
         step[at] = np.where(varies[at] & ~binary[at], 2.0 ** np.frexp(values.std(0))[1], 1.0)
         values /= step[at]
         sd[at] = np.sqrt(weighted_var(values, weight))
-        keys += [
-            key_of(x, s) if v else None
-            for x, s, v in zip(values.T, sd[at], varies[at], strict=True)
-        ]
+        known = zip(values.T, sd[at], varies[at], strict=True)
+        keys += [key_of(x, s) if varied else None for x, s, varied in known]
         Z[:, at] = values
     group, scale = np.full(n_features, -1), np.ones(n_features)
     place = np.argsort(feature, kind="stable")

@@ -148,7 +148,7 @@ def test_training_step_runs_on_meta(plan):
 def test_packing_does_not_change_predictions(plan):
     """One shard, one treatment per shard, two threads, and the treatments in another order."""
     whole = run(plan, SHORT, resources=QUICK)
-    small = replace(QUICK, memory=1e-6)
+    small = replace(QUICK, memory=1e-3)
     assert len(make_shards(plan, SIZES, memory=1e-6, by_fold=True, n_inputs=17)) == 18
     for other in (small, replace(small, n_jobs=2)):
         hat = run(plan, SHORT, resources=other)
@@ -171,7 +171,7 @@ def test_shards_hold_no_more_than_they_need(plan):
     assert bytes_of_problem(fold, n_projections(plan), sizes, 16) < wide / 5
 
 
-@pytest.mark.parametrize("memory", [1.0, 1e-6])
+@pytest.mark.parametrize("memory", [1.0, 1e-3])
 def test_each_fold_is_factored_once(plan, monkeypatch, memory):
     made = []
     fit = engine_start.WideFit
