@@ -106,6 +106,16 @@ def test_lower_bounds_are_the_lowest_constraints():
     assert pins == bounds
 
 
+def test_extras_for_clusters_are_tested_and_pinned():
+    extras = PROJECT["optional-dependencies"]
+    (own,) = (r for r in map(Requirement, extras["test"]) if r.name == "ddml-fs")
+    pins = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    for name in ("dask", "ray"):
+        assert name in own.extras
+        assert {requirement.name for requirement in map(Requirement, extras[name])} <= pins
+    assert "distributed" in pins
+
+
 def test_citation():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["cff-version"] == "1.2.0"
