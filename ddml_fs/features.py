@@ -317,8 +317,7 @@ def read_features(X, feature, n_features, weight=1.0):
     place = np.argsort(feature, kind="stable")
     bounds = np.searchsorted(feature[place], np.arange(n_features + 1))
     first: dict = {}
-    kept: list = []
-    owners: list = []
+    kept, owners = [], []  # type: list, list
     for f in range(n_features):
         columns = [j for j in place[bounds[f] : bounds[f + 1]] if varies[j]]
         if not columns:

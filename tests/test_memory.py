@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from ddml_fs.engine.memory import WORKERS, make_ceiling
 from ddml_fs.engine.plan import make_plan, make_shards
 from ddml_fs.engine.resources import Resources
 from ddml_fs.engine.run import make_job
+from ddml_fs.engine.shared import Shared
 from ddml_fs.engine.solve import Settings
+from ddml_fs.engine.wide_ridge import bytes_of_ridge
 from ddml_fs.nuisances import Network
 from ddml_fs.nuisances.network import shrunken_network
 
@@ -78,10 +81,17 @@ def measure_stacks():
         kind = {"shrunken": settings.shrinkage > 0, "detail": detail}
         members = np.arange(plan.n_problems).reshape(5, D)[:, :p].ravel()
         job = make_job(plan, [members], settings, None, False, detail)
-        peak = peak_of(lambda job=job: dispatch.solve_shard(job, 0, torch.device("cpu")))
+        peak = peak_of(lambda job=job: solve_one(job))
         ceiling = make_ceiling(plan, settings, None, **kind)
-        found[name] = peak, ceiling.table + len(members) * ceiling.problem
+        ridge = bytes_of_ridge(plan, settings.shrinkage) if settings.shrinkage else 0
+        found[name] = peak, ceiling.table + len(members) * ceiling.problem + ridge
     return found
+
+
+def solve_one(job):
+    """The only shard of a job, with its inputs."""
+    inputs = Shared(job.plan, job.settings).of(job.shards[0])
+    return dispatch.solve_shard(job, 0, inputs, torch.device("cpu"))
 
 
 def measure_fit(budget):
@@ -163,6 +173,7 @@ def test_a_budget_that_is_too_small_says_what_is_needed(monkeypatch):
     assert str(error.value).endswith("for networks on 2000 rows and 40 columns, got 0.001.")
     least = float(str(error.value).split()[5])
     plan = plan_of(2000, 40)
+    plan = replace(plan, X=plan.X.astype(np.float32))  # as a sweep has it
     make_ceiling(plan, NETWORK.settings(False), least)
     with pytest.raises(ValueError, match="memory_budget must be at least"):
         make_ceiling(plan, NETWORK.settings(False), 0.9 * least)
@@ -205,20 +216,24 @@ def test_exhausted_memory_halves_the_shard(table, effects, monkeypatch, caplog, 
     assert not tried  # the checkpoint has the shard as it was planned
 
 
+@pytest.mark.parametrize("trunk", [False, True])
 @pytest.mark.parametrize(("limit", "n_parts"), [(4, 6), (1, 15)])
-def test_parts_are_put_together(monkeypatch, limit, n_parts):
+def test_parts_are_put_together(monkeypatch, limit, n_parts, trunk):
     """Predictions and summaries of 3 treatments on 5 folds, which are split after treatments."""
     plan = plan_of(104, 3)  # folds of different sizes
-    job = make_job(plan, [np.arange(15)], NETWORK.settings(False), None, False, True)
-    whole = dispatch.solve_shard(job, 0, torch.device("cpu"))
+    settings = NETWORK.settings(False)
+    if trunk:
+        settings = replace(shrunken_network().settings(False), trunk=True)
+    job = make_job(plan, [np.arange(15)], settings, None, False, not trunk)
+    whole = solve_one(job)
     exhausted_above(monkeypatch, limit, MemoryError())
-    parts = dispatch.solve_shard(job, 0, torch.device("cpu"))
+    parts = solve_one(job)
     assert (whole.n_parts, parts.n_parts) == (1, n_parts)
     for i, k in enumerate(plan.problem(np.arange(15))[0]):
         n = len(plan.folds[k].hold)
         both = parts.values[:, i, :n], whole.values[:, i, :n]
-        np.testing.assert_allclose(*both, atol=1e-4)
-    for one, other in zip(parts.summaries, whole.summaries, strict=True):
+        np.testing.assert_allclose(*both, atol=1e-3)  # rounding, after a hundred steps
+    for one, other in zip(parts.summaries or (), whole.summaries or (), strict=True):
         np.testing.assert_allclose(one.rise, other.rise, atol=1e-2)
 
 

@@ -161,10 +161,9 @@ def test_packing_does_not_change_predictions(plan):
 
 def test_shards_hold_no_more_than_they_need(plan):
     part = engine_shared.Shared(plan, SHORT).of(np.array([1, 4]))
-    assert part["X"] is None
-    assert part["plan"].X.shape == (200, 0)
-    assert part["plan"].T.shape == (200, 2)
-    assert part["base"].dtype == part["trunk"].own.dtype == np.float32
+    assert part.base.shape == (2, 200, 2)
+    assert part.trunk.own.shape == (1, 200)  # one of the two treatments is no column of X
+    assert part.base.dtype == part.trunk.own.dtype == np.float32
     # A problem with a trunk is as large for 5000 columns as for 500.
     fold, sizes = plan.folds[0], Sizes()
     wide = bytes_of_problem(fold, 5000, sizes, 16)
