@@ -301,11 +301,9 @@ def read_features(X, feature, n_features, weight=1.0):
         part = X[:, at].astype(np.float64, copy=False)
         varies[at] = (low[at] < high[at]) & (part.std(0) > SMALLEST)
         binary[at] = ((low[at] == part) | (high[at] == part)).all(0) & varies[at]
-        # Centred before rounding, so that a large offset does not hide the variation; the 0.0
-        # removes negative zeros.
+        # Centred first, so that a large offset does not hide the variation; 0.0 removes −0.
         values = np.where(binary[at], high[at] == part, part - part.mean(0)) + 0.0
-        # Single precision holds neither the squares of very large values nor very small values. A
-        # power of two changes no digit.
+        # Single precision has no squares of very large values. A power of two changes no digit.
         step[at] = np.where(varies[at] & ~binary[at], 2.0 ** np.frexp(values.std(0))[1], 1.0)
         values /= step[at]
         sd[at] = np.sqrt(weighted_var(values, weight))

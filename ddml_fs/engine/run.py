@@ -164,10 +164,10 @@ def solve_shard(
     """
     where = device, settings.batch_size, settings.dtype
     with limit_threads(1):
-        if trunk is not None:
-            stack = TrunkStack(plan, members, trunk, *where)
-        else:
+        if trunk is None:
             stack = Stack(plan, members, tensor_of(X), *where, x_offset)
+        else:
+            stack = TrunkStack(plan, members, trunk, *where)
         if base is not None:
             stack.start_from(base)
         options = {"pair": pair, "arms": arms, "detail": detail, "n_jobs": n_jobs}

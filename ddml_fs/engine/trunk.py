@@ -102,7 +102,7 @@ class ShardTrunk(NamedTuple):
     S : array of shape (G, N, Q)
     own : array of shape (U, N)
         The U columns that some problem must not see, centred.
-    index : int array of shape (P, M)
+    place : int array of shape (P, M)
         For each problem the places of at most M such columns.
     mean : array of shape (P, M)
         Their means in the rows of the fit.
@@ -112,7 +112,7 @@ class ShardTrunk(NamedTuple):
 
     S: np.ndarray
     own: np.ndarray
-    index: np.ndarray
+    place: np.ndarray
     mean: np.ndarray
     W: np.ndarray
 
@@ -135,17 +135,17 @@ def trunk_of_shard(plan, members, trunks):
     numbers = fold[np.sort(np.unique(fold, return_index=True)[1])]
     parts = {k: trunks(k) for k in numbers}
     S = np.stack([parts[k].S for k in numbers])
-    index = np.zeros((len(members), most), dtype=np.int64)
-    mean = np.zeros(index.shape, np.float32)
-    W = np.zeros((*index.shape, S.shape[-1]), np.float32)
+    place = np.zeros((len(members), most), dtype=np.int64)
+    mean = np.zeros(place.shape, np.float32)
+    W = np.zeros((*place.shape, S.shape[-1]), np.float32)
     for i, (k, f) in enumerate(zip(fold, treatment, strict=True)):
         block = blocks[f]
         at = np.searchsorted(columns, block)
-        index[i, : len(block)] = at
+        place[i, : len(block)] = at
         mean[i, : len(block)] = parts[k].mean[block] - centre[at]
         W[i, : len(block)] = parts[k].W[block]
     own = np.ascontiguousarray((plan.X[:, columns] - centre).T, dtype=np.float32)
-    return ShardTrunk(S, own, index, mean, W)
+    return ShardTrunk(S, own, place, mean, W)
 
 
 class TrunkStack(Stack):
@@ -160,7 +160,7 @@ class TrunkStack(Stack):
         self.D = trunk.S.shape[-1]
         self.X = tensor_of(trunk.S).to(self.device, self.dtype)
         self.own = tensor_of(trunk.own).to(self.device, self.dtype)
-        self.own_index = tensor_of(trunk.index)[:, None].to(self.device)  # (P, 1, M)
+        self.own_index = tensor_of(trunk.place)[:, None].to(self.device)  # (P, 1, M)
         self.own_mean = tensor_of(trunk.mean)[:, None].to(self.device, self.dtype)
         self.own_W = tensor_of(trunk.W).to(self.device, self.dtype)
         self.fold_index = torch.arange(self.G, device=self.device)[:, None]

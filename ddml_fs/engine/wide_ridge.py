@@ -65,7 +65,7 @@ class Outcome(NamedTuple):
     """A regression of an outcome on all covariates, and the inverse that takes columns out."""
 
     level: float  # 0 for labels
-    index: np.ndarray  # (n_new,), minus the level
+    line: np.ndarray  # (n_new,), its predictions minus the level
     beta: np.ndarray  # (D,)
     inverse: Inverse
 
@@ -149,7 +149,7 @@ class WideFit:
         out = Nuisances(
             np.empty((len(self.new), len(chosen)), self.A.dtype),
             [
-                np.repeat(o.index.astype(self.A.dtype)[:, None], len(chosen), 1)
+                np.repeat(o.line.astype(self.A.dtype)[:, None], len(chosen), 1)
                 for o in self.outcomes
             ],
             np.empty(len(chosen)),
