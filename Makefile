@@ -58,6 +58,8 @@ bench: $(VENV)/.experiments
 	@$(BIN)/python -m benchmarks.coverage --quick
 	@$(BIN)/python -m benchmarks.blocks
 	@$(BIN)/python -m benchmarks.screen
+	@$(BIN)/python -m benchmarks.trunk
+	@$(BIN)/python -m benchmarks.wide
 	@$(BIN)/python -m benchmarks.federated
 
 docs: $(VENV)/.docs
