@@ -60,6 +60,8 @@ bench: $(VENV)/.experiments
 	@$(BIN)/python -m benchmarks.blocks
 	@$(BIN)/python -m benchmarks.screen
 	@$(BIN)/python -m benchmarks.workers
+	@$(BIN)/python -m benchmarks.trunk
+	@$(BIN)/python -m benchmarks.wide
 	@$(BIN)/python -m benchmarks.federated
 
 docs: $(VENV)/.docs

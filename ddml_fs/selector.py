@@ -150,8 +150,8 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
     tests and the joint intervals. A constant column has effect 0, p-value 1 and no stderr (NaN).
 
     Rows with a negative ``sample_domain`` are targets, as in skada, and are never used. Sparse
-    input is made dense unless it stays sparse (see ``memory_budget``). Rows in blocks and sparse
-    input have effects of lines only, and neither joint intervals nor "auto".
+    input is made dense (with over 1000 columns, in single precision) unless it stays sparse (see
+    ``memory_budget``). Then, and with blocks, there are neither curves, joint intervals nor "auto".
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """The sweep: each feature in turn is the treatment, all in one cross-fitting."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -250,9 +251,9 @@ def sweep(
             columns |= {"straight": straight[at], "tested": tested[at]}
             return collect(score, v, e, g, **columns, **rows)
 
-        # A few features at a time: their residuals and scores take a dozen times their memory.
-        parts = chunks(len(first), 8 * len(domain))
-        found = [joined([part(c, at) for at in parts]) for c in range(plan.Y.shape[1])]
+        found = [
+            in_parts(partial(part, c), len(domain), len(first)) for c in range(plan.Y.shape[1])
+        ]
         return SweepResult(**vars(given), fold=fold, evidence=found, bent=bent, stable=stable)
 
     progress = resources.progress
@@ -269,6 +270,19 @@ def sweep(
     result = evidence(nuisance, stable, bends=True, resources=resources, swept=swept)
     LOGGER.info("%d features are tested as curves", result.bent.sum())
     return result
+
+
+def in_parts(part, n_rows, n_features):
+    """Evidence on all features, a few at a time: residuals and scores take much memory.
+
+    ``part`` is a function from a slice of the features to the evidence on them.
+    """
+    influence, found = np.empty((n_rows, n_features), np.float32), []
+    for at in chunks(n_features, 32 * n_rows):
+        own = part(at)
+        influence[:, at] = own.influence
+        found.append(replace(own, influence=influence[:, :0]))
+    return replace(joined(found), influence=influence)
 
 
 def find_stable(evidence, progress):

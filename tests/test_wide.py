@@ -58,6 +58,20 @@ def test_fits_equal_those_of_narrow_tables(n, D, label, weighted, shrinkage, mon
         np.testing.assert_allclose(g[:, hold].T, g_k, atol=1e-4 if label else exact)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_rows_times_slopes(offset, monkeypatch):
+    """Means are subtracted last if they are small, and before the product if not."""
+    monkeypatch.setattr(chunks, "CHUNK", 1e4)
+    rng = np.random.RandomState(0)
+    X = (rng.standard_normal((300, 50)) + offset).astype(np.float32)
+    A = Standard.of(X, np.arange(200), np.ones(300), np.float32)
+    for rows, columns in ((np.arange(300), np.arange(50)), (rng.permutation(300)[:70], [3, 8])):
+        slopes = rng.standard_normal((len(columns), 4)).astype(np.float32)
+        exact = (X[rows][:, columns] - A.mean[columns]) * A.inverse[columns] @ slopes
+        found = A.times(rows, np.asarray(columns), slopes)
+        np.testing.assert_allclose(found, exact, atol=1e-4 if offset == 0 else 1e-2)
+
+
 def test_products_of_sparse_columns(monkeypatch):
     """Zeros are skipped, and the products are those of standardised columns."""
     rng = np.random.RandomState(0)

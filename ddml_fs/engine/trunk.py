@@ -140,17 +140,17 @@ def trunk_of_shard(plan, members, trunks):
     numbers = fold[np.sort(np.unique(fold, return_index=True)[1])]
     parts = {k: trunks(k) for k in numbers}
     S = np.stack([parts[k].S for k in numbers])
-    index = np.zeros((len(members), most), dtype=np.int64)
-    mean = np.zeros(index.shape, np.float32)
-    W = np.zeros((*index.shape, S.shape[-1]), np.float32)
+    place = np.zeros((len(members), most), dtype=np.int64)
+    mean = np.zeros(place.shape, np.float32)
+    W = np.zeros((*place.shape, S.shape[-1]), np.float32)
     for i, (k, f) in enumerate(zip(fold, treatment, strict=True)):
         block = blocks[f]
         at = np.searchsorted(columns, block)
-        index[i, : len(block)] = at
+        place[i, : len(block)] = at
         mean[i, : len(block)] = parts[k].mean[block] - centre[at]
         W[i, : len(block)] = parts[k].W[block]
     own = np.ascontiguousarray((plan.X[:, columns] - centre).T, dtype=np.float32)
-    return ShardTrunk(S, own, index, mean, W)
+    return ShardTrunk(S, own, place, mean, W)
 
 
 class TrunkStack(Stack):

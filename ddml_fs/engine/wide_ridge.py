@@ -72,7 +72,7 @@ class Outcome(NamedTuple):
     """A regression of an outcome on all covariates, and the inverse that takes columns out."""
 
     level: float  # 0 for labels
-    fitted: np.ndarray  # (n_new,), minus the level
+    line: np.ndarray  # (n_new,), its predictions minus the level
     beta: np.ndarray  # (D,)
     inverse: Inverse
 
@@ -156,7 +156,7 @@ class WideFit:
         out = Nuisances(
             np.empty((len(self.new), len(chosen)), self.A.dtype),
             [
-                np.repeat(o.fitted.astype(self.A.dtype)[:, None], len(chosen), 1)
+                np.repeat(o.line.astype(self.A.dtype)[:, None], len(chosen), 1)
                 for o in self.outcomes
             ],
             np.empty(len(chosen)),

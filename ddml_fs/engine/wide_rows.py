@@ -12,6 +12,7 @@ from ddml_fs.chunks import chunks
 from ddml_fs.engine.ridge import FLAT
 from ddml_fs.weights import weighted_mean
 
+LEVEL = 30.0  # mean of a column in standard deviations, up to which it can be subtracted last
 SPARSE = 0.05  # share of values that are not 0, below which products of columns are sparse
 
 
@@ -62,6 +63,23 @@ class Standard:
         """Slices of ``rows``, and the standardised rows of each."""
         for at in chunks(len(rows), self.dtype.itemsize * max(1, len(columns))):
             yield at, self.part(rows[at], columns)
+
+    def times(self, rows, columns, slopes):
+        """Some rows and columns times slopes (d, k), (n, k)."""
+        out = np.empty((len(rows), slopes.shape[1]), self.dtype)
+        mean, inverse = self.mean[columns], self.inverse[columns]
+        if self.X.dtype != self.dtype or np.abs(mean * inverse).max(initial=0.0) > LEVEL:
+            for at, part in self.row_chunks(rows, columns):
+                out[at] = part @ slopes
+            return out
+        # The columns are near their means, so that these can be subtracted afterwards.
+        scaled = (inverse[:, None] * slopes).astype(self.dtype)
+        every = len(rows) == len(self.X) and (np.diff(rows) == 1).all()
+        for at in chunks(len(rows), self.dtype.itemsize * self.shape[1]):
+            part = self.X[at] if every else self.X[rows[at]]
+            out[at] = (part if len(columns) == self.shape[1] else part[:, columns]) @ scaled
+        out -= (mean @ scaled.astype(np.float64)).astype(self.dtype)
+        return out
 
     def dot(self, beta):
         """All rows times coefficients (D,), (N,)."""
@@ -185,10 +203,7 @@ class Inverse:
         diagonal : array of shape (d,)
         """
         if not self.by_rows:
-            values = np.empty((len(self.new), len(at)), self.A.dtype)
-            slopes = self.omega[at].T
-            for rows, part in self.A.row_chunks(self.new, self.use):
-                values[rows] = part @ slopes
+            values = self.A.times(self.new, self.use, self.omega[at].T)
             return values, lambda i: self.omega[np.ix_(at[i], at[i])], self.omega[at, at]
         columns = self.A.part(self.train, self.use[at])
         inner = self.M @ columns
@@ -218,7 +233,4 @@ class Inverse:
         for at, part in self.A.row_chunks(self.train, self.use):
             cross += part.T @ (self.weight[at, None] * targets[at])
         gamma = self.omega @ cross
-        fits = np.empty((len(self.new), targets.shape[1]), self.A.dtype)
-        for at, part in self.A.row_chunks(self.new, self.use):
-            fits[at] = part @ gamma
-        return fits, lambda at: gamma[at]
+        return self.A.times(self.new, self.use, gamma), lambda at: gamma[at]
