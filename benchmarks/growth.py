@@ -21,7 +21,8 @@ import numpy as np
 import pandas as pd
 import typer
 
-from benchmarks.sweep import PeakMemory, doubleml, econml
+from benchmarks.memory import PeakMemory
+from benchmarks.sweep import doubleml, econml
 from experiments.figures import save
 from experiments.writing import Writer
 
