@@ -13,7 +13,9 @@ SMALLEST_BATCH, LARGEST_BATCH = 16, 1024
 LARGEST_SHARD = 256  # problems: enough to use two cores well, and a lost shard costs little time
 LARGEST_WITH_TRUNK = 128  # as their weights are few, and half of the memory is that of the rows
 LEAST_PENALTY = 1e-6
-WIDE = 1000  # columns; wider tables are computed in little memory, and networks share a trunk
+# Columns; wider tables are computed in little memory, and networks share a trunk. There, separate
+# encoders take more than twice the time of a trunk (python -m benchmarks.trunk).
+WIDE = 1000
 
 
 @dataclass(frozen=True, eq=False)

@@ -238,7 +238,7 @@ def wide_ridge_fits(plan, shrinkage):
     """
     for k, fold in enumerate(plan.folds):
         fit = WideFit(plan, k, shrinkage, fold.hold)
-        for part in chunks(plan.T.shape[1], 4 * len(fold.hold)):
+        for part in chunks(plan.T.shape[1], 8 * max(len(fold.hold), plan.X.shape[1])):
             at = np.arange(part.start, part.stop)
             found = fit.treatments(at)
             for c, level in enumerate(found.level):

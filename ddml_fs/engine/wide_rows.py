@@ -73,12 +73,12 @@ class Standard:
                 out[at] = part @ slopes
             return out
         # The columns are near their means, so that these can be subtracted afterwards.
-        scaled = (inverse[:, None] * slopes).astype(self.dtype)
+        scaled = inverse[:, None].astype(self.dtype) * slopes
         every = len(rows) == len(self.X) and (np.diff(rows) == 1).all()
         for at in chunks(len(rows), self.dtype.itemsize * self.shape[1]):
             part = self.X[at] if every else self.X[rows[at]]
             out[at] = (part if len(columns) == self.shape[1] else part[:, columns]) @ scaled
-        out -= (mean @ scaled.astype(np.float64)).astype(self.dtype)
+        out -= mean.astype(self.dtype) @ scaled
         return out
 
     def dot(self, beta):
