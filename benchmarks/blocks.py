@@ -83,7 +83,7 @@ def in_memory(path):
         PartiallyLinear(),
         seed=0,
         n_folds=FOLDS,
-        stable_only=True,
+        covariates="stable",
         resources=Resources(),
         dose="linear",
         folds=folds_from(RowCounter(FOLDS, 0).folds(domain)),

@@ -74,7 +74,7 @@ def separate(X, y):
         Logistic(),
         seed=0,
         n_folds=FOLDS,
-        stable_only=False,
+        covariates="all",
         resources=Resources(n_jobs=N_JOBS, detail=False),
         swept=swept,
     )

@@ -76,9 +76,10 @@ def joined(parts):
     """The evidence on all features of several parts, which have the same cells."""
     if len(parts) == 1:
         return parts[0]
-    of_features = ("U", "I", "influence", "chi2", "df", "design", "unbounded")
+    of_features = ("U", "I", "influence", "chi2", "df", "design")
     both = {name: np.concatenate([getattr(s, name) for s in parts], -1) for name in of_features}
-    return replace(parts[0], **both)
+    sides = [np.broadcast_to(s.unbounded, s.df.shape) for s in parts]
+    return replace(parts[0], **both, unbounded=np.concatenate(sides))
 
 
 def own_intercepts(score, v, e, g, domain, weight):

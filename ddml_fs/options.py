@@ -16,7 +16,7 @@ def check_selector(selector):
     check_integer(selector.n_folds, "n_folds", 2)
     if selector.screen is not None:
         check_integer(selector.screen, "screen", 1)
-    check_option(selector.covariates, "covariates", ("stable", "all"))
+    check_option(selector.covariates, "covariates", ("stable", "strict", "all"))
     check_option(selector.dose, "dose", DOSES)
     check_option(selector.scale, "scale", ("auto", "log_odds", "mean"))
     check_option(selector.task, "task", ("auto", "classification", "regression"))

@@ -180,7 +180,7 @@ def evidence_from_products(cells, covariates, shrinkage, block):
     return found
 
 
-def product_sweep(cells, *, shrinkage, screen_shrinkage, stable_only, progress):
+def product_sweep(cells, *, shrinkage, screen_shrinkage, covariates, progress):
     """The evidence on every feature, from products.
 
     Parameters
@@ -188,8 +188,8 @@ def product_sweep(cells, *, shrinkage, screen_shrinkage, stable_only, progress):
     cells : CellTable
     shrinkage, screen_shrinkage : float
         Of the sweep, and of the quick sweeps that look for unstable features.
-    stable_only : bool
-        As in :func:`~ddml_fs.sweep.sweep`.
+    covariates : {"all", "stable", "strict"}
+        Which features are covariates, see :func:`~ddml_fs.sweep.find_stable`.
     progress : Progress
 
     Returns
@@ -212,8 +212,10 @@ def product_sweep(cells, *, shrinkage, screen_shrinkage, stable_only, progress):
         return evidence_from_products(own, covariates, shrinkage, features.near)
 
     stable = None
-    if stable_only and len(cells.domains) > 1:
-        stable = find_stable(lambda stable: evidence(stable, screen_shrinkage), progress)
+    if covariates != "all" and len(cells.domains) > 1:
+        stable = find_stable(
+            lambda stable: evidence(stable, screen_shrinkage), covariates, progress
+        )
     progress.enter("sweep")
     return ProductResult(
         features=features,

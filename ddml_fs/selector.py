@@ -71,10 +71,11 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
     scale : {"auto", "log_odds", "mean"}, default="auto"
         The scale of the effects: the log-odds of a label (logistic score), or the mean (partially
         linear score). "auto" is the first for labels and the second for numbers.
-    covariates : {"stable", "all"}, default="stable"
+    covariates : {"stable", "strict", "all"}, default="stable"
         Which features serve as covariates, with several domains. A consequence of the label biases
         the effects of its causes if it is a covariate. "stable": features whose effects clearly
         differ between the domains in a quick ridge sweep are treatments, but not covariates.
+        "strict": nor are features whose effects may differ by chance alone.
     n_folds : int, default=5
         Number of folds of the cross-fitting; fewer if the rarest class has fewer rows.
     fdr_level : float, default=0.1
@@ -316,7 +317,7 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
         use |= {"checkpoint": self.checkpoint, "detail": False}
         resources = Resources.on(self.device, **use)
         options = {"seed": self._seed_, "n_folds": n_folds, "dose": self.dose}
-        options |= {"stable_only": self.covariates == "stable", "resources": resources}
+        options |= {"covariates": self.covariates, "resources": resources}
         if self.screen is None or only:
             return sweep(given, nuisance, score, **options, **only), None
         ranking = self.ranking, self.risk_aversion

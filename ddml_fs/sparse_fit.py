@@ -68,7 +68,7 @@ class FitSparse(FitFromSums):
                 screen_shrinkage=Ridge().shrinkage,
                 seed=self._seed_,
                 n_folds=number_of_folds(self.n_folds, target),
-                stable_only=self.covariates == "stable",
+                covariates=self.covariates,
                 screen=self.screen,
                 resources=Resources(memory=self.memory_budget, progress=progress),
             )

@@ -106,7 +106,7 @@ def check_memory(n_columns, n_tables, memory):
 
 
 def sparse_sweep(
-    given, score, *, shrinkage, screen_shrinkage, seed, n_folds, stable_only, screen, resources
+    given, score, *, shrinkage, screen_shrinkage, seed, n_folds, covariates, screen, resources
 ):
     """The evidence on every feature of a sparse matrix.
 
@@ -117,7 +117,7 @@ def sparse_sweep(
     shrinkage, screen_shrinkage : float
         As in :func:`~ddml_fs.product_sweep.product_sweep`.
     seed, n_folds : int
-    stable_only : bool
+    covariates : {"all", "stable", "strict"}
     screen : int, or None
         Number of columns with the largest marginal scores that are kept. The others are neither
         treatments nor covariates.
@@ -173,8 +173,10 @@ def sparse_sweep(
         return evidence_from_products(parts, covariates, shrinkage, features.near)
 
     stable = None
-    if stable_only and several:
-        stable = find_stable(lambda stable: evidence(stable, screen_shrinkage), progress)
+    if covariates != "all" and several:
+        stable = find_stable(
+            lambda stable: evidence(stable, screen_shrinkage), covariates, progress
+        )
     progress.enter("sweep")
     found = evidence(stable)
     # Columns that were screened out follow, with their marginal effects.

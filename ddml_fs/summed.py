@@ -182,7 +182,7 @@ class FitFromSums(FittedSelection):
                 cells,
                 shrinkage=nuisance.shrinkage,
                 screen_shrinkage=Ridge().shrinkage,
-                stable_only=self.covariates == "stable",
+                covariates=self.covariates,
                 progress=progress,
             )
             warn_of_cells(cells, result, products.names)

@@ -150,7 +150,7 @@ def sweep(
     *,
     seed,
     n_folds,
-    stable_only,
+    covariates,
     resources,
     dose="auto",
     folds=None,
@@ -166,9 +166,8 @@ def sweep(
     nuisance : Nuisance
     score : ResidualScore
     seed, n_folds : int
-    stable_only : bool
-        Whether only stable features are covariates: all but those whose effects clearly differ
-        between domains in quick ridge sweeps.
+    covariates : {"all", "stable", "strict"}
+        Which features are covariates, see :func:`~ddml_fs.sweep.find_stable`.
     resources : Resources
     dose : {"auto", "linear", "spline"}
         Whether effects of numbers are lines or curves; "auto": curves if they lower the held-out
@@ -260,12 +259,12 @@ def sweep(
     if n_shadows:
         swept = np.flatnonzero(~real)
         stable = real if stable is None else np.r_[stable, np.zeros(n_shadows, bool)]
-    elif stable is None and stable_only and domain.max() > 0:
+    elif stable is None and covariates != "all" and domain.max() > 0:
 
         def screen(stable):
             return evidence(Ridge(), stable, bends=False, resources=Resources(progress=progress))
 
-        stable = find_stable(lambda stable: screen(stable).evidence, progress)
+        stable = find_stable(lambda stable: screen(stable).evidence, covariates, progress)
     progress.enter("sweep")
     result = evidence(nuisance, stable, bends=True, resources=resources, swept=swept)
     LOGGER.info("%d features are tested as curves", result.bent.sum())
@@ -285,13 +284,17 @@ def in_parts(part, n_rows, n_features):
     return replace(joined(found), influence=influence)
 
 
-def find_stable(evidence, progress):
-    """Features whose effects do not clearly differ between domains, found by quick sweeps.
+def find_stable(evidence, covariates, progress):
+    """Features whose effects do not differ much between domains, found by quick sweeps.
 
     Parameters
     ----------
     evidence : callable
         From the stable features (None: all) to a list of Evidence given them as covariates.
+    covariates : {"stable", "strict"}
+        "stable": all but those whose effects clearly differ, as leaving out a confounder biases the
+        effects of others. "strict": only those whose effects do not seem to differ, as a covariate
+        with an effect that differs lets those of others seem to.
     progress : Progress
 
     Returns
@@ -303,8 +306,8 @@ def find_stable(evidence, progress):
     for _ in range(SCREENS):
         progress.enter("screening for unstable features")
         parts = [across_domains(*s.by_domain()) for s in evidence(stable)]
-        # A confounder that is left out biases the effects of others, so only clear cases are.
-        stable = ~np.any([part.clearly_unstable for part in parts], 0)
+        strict = covariates == "strict"
+        stable = np.all([part.stable if strict else ~part.clearly_unstable for part in parts], 0)
         LOGGER.info("Screening: %d of %d features are stable", stable.sum(), len(stable))
         if stable.sum() < 2:
             stable = None

@@ -34,7 +34,7 @@ def make_selector(folder=None, n_jobs=None):
     return CausalFeatureSelector(
         5,
         nuisance="shrunken",
-        memory_budget=4e-3,
+        memory_budget=2.5e-3,
         random_state=0,
         checkpoint=folder,
         n_jobs=n_jobs,

@@ -151,7 +151,7 @@ def test_forests_of_a_sweep_do_not_depend_on_shards_or_workers(table, monkeypatc
     nuisance = resolve_nuisance("shrunken_rf")
     whole = nuisance.predict(plan).of(0, 0, slice(None))
     monkeypatch.setattr(latents, "PROBLEMS_AT_ONCE", 4)
-    for resources in (Resources(memory=1e-9), Resources(n_jobs=2), Resources(memory=1e-4)):
+    for resources in (Resources(memory=1e-3), Resources(n_jobs=2), Resources(memory=2e-3)):
         other = nuisance.predict(plan, resources=resources).of(0, 0, slice(None))
         np.testing.assert_allclose(other.m, whole.m, atol=1e-5)
         np.testing.assert_allclose(other.g, whole.g, atol=1e-5)

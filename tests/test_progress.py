@@ -190,8 +190,8 @@ def test_phases_of_a_selection(domains, capsys):
     CausalFeatureSelector(random_state=0, verbose=True).fit(data.X, data.y, data.sample_domain)
     *lines, last = lines_of(capsys)
     assert lines == [
-        "screening for unstable features: 5 of 5 folds",
-        "screening for unstable features: 5 of 5 folds",
+        "screening for unstable features: 50 of 50 treatments",
+        "screening for unstable features: 50 of 50 treatments",
         "sweep: 40 of 40 columns",
         "ranking: 10 of 10 features",
         "ranking without each domain: 30 of 30 features",

@@ -148,7 +148,11 @@ def check_audit(problem):
         return "raised"
     table = audit.features_
     known = table[~table["verdict"].isin(["leak", "unknown"])]
-    numbers = known.select_dtypes("number").drop(columns="alone")
+    ends = known[["effect_low", "effect_high"]]
+    side = audit.selector_.effects_["unbounded"].reindex(known.index)
+    assert np.isneginf(ends["effect_low"]).equals(side < 0)
+    assert np.isposinf(ends["effect_high"]).equals(side > 0)
+    numbers = known.select_dtypes("number").drop(columns=["alone", *ends])
     assert np.isfinite(numbers.to_numpy(float)).all(), list(
         numbers.columns[~np.isfinite(numbers).all()]
     )

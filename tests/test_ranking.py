@@ -195,7 +195,7 @@ def swept(ranking, n_domains, **options):
         Logistic(),
         seed=0,
         n_folds=4,
-        stable_only=False,
+        covariates="all",
         resources=Resources(),
         dose="linear",
     )

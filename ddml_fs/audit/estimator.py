@@ -50,8 +50,9 @@ class ShiftAudit(Versioned, HTMLRepr, BaseEstimator):
         The model that the forecast is for: logistic regression on scaled columns, or ridge
         regression for numbers.
     selector : CausalFeatureSelector, optional
-        Settings of the sweep and of the order. Its number of features is "auto"; ``downstream``,
-        ``groups``, ``task``, ``n_jobs``, ``random_state`` and ``verbose`` are those given here.
+        Settings of the sweep and of the order; by default its covariates are "strict". Its number
+        of features is "auto"; ``downstream``, ``groups``, ``task``, ``n_jobs``, ``random_state``
+        and ``verbose`` are those given here.
     groups : array of shape (n_features,), optional
         Columns that belong together, as in the selector.
     task : {"auto", "classification", "regression"}, default="auto"
@@ -208,9 +209,9 @@ class ShiftAudit(Versioned, HTMLRepr, BaseEstimator):
 
     def _fit_selector(self, frame, y, rows):
         """Effects of all columns that are no leaks."""
-        selector = CausalFeatureSelector() if self.selector is None else clone(self.selector)
+        selector = self.selector or CausalFeatureSelector(covariates="strict")
         groups = None if self.groups is None else np.asarray(self.groups)[self._kept_]
-        self.selector_ = selector.set_params(
+        self.selector_ = clone(selector).set_params(
             n_features_to_select="auto",
             downstream=self.downstream,
             groups=groups,

@@ -179,7 +179,7 @@ def assumptions(selector: Any = None, audit: Any = None, effect: Any = None) -> 
         if "log-odds" in effect_label(teller):
             out.append("Effects are on the log-odds: an effect of 0.7 doubles the odds.")
         out.append("The effect of a number is the slope of a straight line, on average.")
-        if several and selector.covariates == "stable":
+        if several and selector.covariates != "all":
             out.append(
                 "Features whose effects differ between domains may be consequences of the outcome. "
                 "They get an effect of their own, but the effects of the others are not adjusted "
