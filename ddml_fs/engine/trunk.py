@@ -17,7 +17,7 @@ from ddml_fs.engine.plan import penalty_for
 from ddml_fs.engine.stack import Stack, tensor_of
 from ddml_fs.engine.wide_rows import Standard
 
-# Of 0, 4, 16 and 48, the number that is never far from the best (python -m benchmarks.trunk).
+# Of 0, 4, 16 and 48, a compromise between three kinds of data (python -m benchmarks.trunk).
 COMPONENTS = 16
 SPARE, ROUNDS = 8, 4  # of the randomised singular value decomposition
 DIRECTION_SHRINKAGE = 20.0  # of the ridge regression of the outcome, as that of a sweep
