@@ -16,7 +16,7 @@ LOGGER = logging.getLogger(__name__)
 WORKERS = 4  # for which the size of shards leaves room
 # Tables as large as X in the calling process, measured (tests/test_memory.py): beside the shards,
 # and when features are ranked, with residuals, influence functions and their products.
-TABLES, RANKING_TABLES = 7, 19
+TABLES, RANKING_TABLES = 4, 19
 UNLIMITED_SHARD = 1e9  # bytes of a shard without a ceiling
 
 
