@@ -144,10 +144,8 @@ class FittedSelection(Versioned, HTMLRepr, TableSelector):
         table, half = self._table_, reach * self._table_["stderr"]
         low, high = table["effect"] - half, table["effect"] + half
         if "unbounded" in table:  # not in tables of earlier versions
-            low, high = (
-                low.mask(table["unbounded"] < 0, -np.inf),
-                high.mask(table["unbounded"] > 0, np.inf),
-            )
+            low = low.mask(table["unbounded"] < 0, -np.inf)
+            high = high.mask(table["unbounded"] > 0, np.inf)
         return pd.DataFrame({"low": low, "high": high})
 
     def plot(self, kind: str = "effects", ax: Any = None, **options: Any) -> Any:

@@ -14,8 +14,8 @@ from ddml_fs.engine.wide_ridge import bytes_of_ridge
 
 LOGGER = logging.getLogger(__name__)
 WORKERS = 4  # for which the size of shards leaves room
-# Tables as large as X in the calling process, measured (tests/test_memory.py): beside the shards,
-# and when features are ranked, with residuals, influence functions and their products.
+# Tables as large as X in the calling process: beside the shards (from one peak, of 8000 rows and
+# 5000 columns), and when features are ranked (measured before sweeps were collected in parts).
 TABLES, RANKING_TABLES = 4, 19
 UNLIMITED_SHARD = 1e9  # bytes of a shard without a ceiling
 
