@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from ddml_fs import DDML
 from ddml_fs.engine.terms import (
     MOST_TERMS,
+    PATIENCE,
     Dictionary,
     SparseTerms,
     forward_selection,
@@ -15,20 +17,28 @@ from ddml_fs.engine.terms import (
 from ddml_fs.scores import PartiallyLinear
 
 
-def slow_forward_selection(F, y, base, n_terms):
+def slow_forward_selection(F, y, base, n_terms, factors=(1.0,), n_single=0):
     """Refit by least squares with every term that is not in the model, in every step."""
 
-    def rss(columns):
-        Z = np.column_stack([base, F[:, columns]])
+    def rss(terms):
+        Z = np.column_stack([base, *terms])
         return ((y - LinearRegression(fit_intercept=False).fit(Z, y).predict(Z)) ** 2).sum()
 
-    n, chosen = len(y), []
-    criteria = [n * np.log(rss([]))]
-    for k in range(1, MOST_TERMS + 1):
-        chosen.append(min(set(range(F.shape[1])) - set(chosen), key=lambda j: rss([*chosen, j])))
-        criteria.append(n * np.log(rss(chosen)) + k * (np.log(n) + np.log(n_terms)))
-        if k >= np.argmin(criteria) + 3:
+    n, chosen, terms, size, price = len(y), [], [], {}, 0.0
+    known = {(-1 - i, j): f * F[:, j] for i, f in enumerate(factors) for j in range(F.shape[1])}
+    criteria, n_candidates = [n * np.log(rss([]))], n_terms * len(factors)
+    for k in range(MOST_TERMS):
+        best = min(known.keys() - set(chosen), key=lambda key: rss([*terms, known[key]]))
+        chosen.append(best)
+        terms.append(known[best])
+        price += np.log(n) + np.log(n_candidates)
+        criteria.append(n * np.log(rss(terms)) + price)
+        if k + 1 >= np.argmin(criteria) + PATIENCE:
             break
+        size[k] = size.get(best[0], 0) + (1 if best[1] < n_single else 2)
+        if n_single and size[k] < 3:
+            known |= {(k, j): terms[-1] * F[:, j] for j in range(n_single)}
+            n_candidates += n_single
     return chosen[: int(np.argmin(criteria))]
 
 
@@ -43,13 +53,67 @@ def test_forward_selection_is_that_of_refits(seed):
     assert 2 <= len(found) <= 8
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_products_are_terms_of_their_own(dtype):
+    """With given factors, such as the treatment, and with terms that were chosen before."""
+    rng = np.random.default_rng(5)
+    F, t, root = rng.standard_normal((200, 12)), rng.standard_normal(200), rng.uniform(0.5, 2, 200)
+    y = (
+        2 * F[:, 3]
+        - F[:, 5] * t
+        + F[:, 3] * F[:, 8]
+        + F[:, 11] * F[:, 1]
+        + rng.standard_normal(200)
+    )
+    F[:, 9] = F[:, 11] * F[:, 1]  # after the first nine: a product of two columns
+    factors = [root, root * t]
+    known = y * root, np.column_stack(factors), 12
+    found = forward_selection(F.astype(dtype), *known, factors=factors, n_single=9)
+    assert found == slow_forward_selection(F, *known, factors=factors, n_single=9)
+    assert {(-1, 3), (-2, 5), (-1, 9), (found.index((-1, 3)), 8)} <= set(found)
+
+
+def test_products_have_three_columns_at_most():
+    rng = np.random.default_rng(6)
+    F = rng.choice([1.0, 2.0], (400, 4))
+    y = np.prod(F, 1) + 0.1 * rng.standard_normal(400)
+    found = forward_selection(F, y, np.ones((400, 1)), 4, n_single=4)
+    size = []
+    for factor, _ in found:
+        size.append(1 + (size[factor] if factor >= 0 else 0))
+    assert max(size) == 3
+
+
+def test_chosen_terms_are_columns_of_all_terms():
+    A = np.random.default_rng(6).uniform(-2, 2, (50, 7))
+    dictionary = Dictionary(A, A[:, 0])
+    everything = dictionary(A)
+    some = np.random.default_rng(7).permutation(dictionary.n_used)
+    np.testing.assert_array_equal(dictionary(A, some), everything[:, some])
+    x, knots = A[:, 2], np.quantile(A[:, 2], np.arange(1, 8) / 8)
+    own = everything[:, 2::7][:, :16]
+    np.testing.assert_allclose(own[:, :2], np.column_stack([x, x**2]))
+    np.testing.assert_allclose(own[:, 2:9], np.maximum(x[:, None] - knots, 0))
+    np.testing.assert_allclose(own[:, 9:], x[:, None] > knots)
+    np.testing.assert_allclose(everything[:, -1], A[:, 5] * A[:, 6])
+
+
 def test_noise_is_rarely_chosen():
+    """A term of noise is chosen with at most the chance that one of P squared z exceeds its price.
+
+    Bonferroni's bound is 0.35 here, plus two standard errors of 40 draws.
+    """
     rng = np.random.default_rng(0)
-    sizes = []
+    found, errors = [], []
     for _ in range(40):
         A, y = rng.standard_normal((200, 20)), rng.standard_normal(200)
-        sizes.append(len(SparseTerms(A, y, binary=False).chosen))
-    assert np.mean(sizes) < 0.5
+        model = SparseTerms(A, y, binary=False)
+        found.append(len(model.chosen) > 0)
+        errors.append(np.square(model.predict(rng.standard_normal((200, 20)))).mean())
+    P = model.dictionary.n_terms
+    bound = P * chi2.sf(np.log(200) + np.log(P), 1)
+    assert np.mean(found) < bound + 2 * np.sqrt(bound * (1 - bound) / 40)
+    assert np.mean(errors) < 0.1  # of a variance of 1
 
 
 def test_copies_and_constants_do_no_harm():
@@ -73,11 +137,7 @@ def test_models_are_scikit_learns_on_the_chosen_terms():
     for target, binary in ((y, False), (label, True)):
         model = SparseTerms(A, target, binary)
         assert len(model.chosen) > 0
-        F, G = (
-            (model.dictionary(Z)[:, model.chosen] - model.centre[model.chosen])
-            / model.scale[model.chosen]
-            for Z in (A, B)
-        )
+        F, G = ((model.terms(Z) - model.centre) / model.scale for Z in (A, B))
         if binary:
             twin = LogisticRegression(C=1.0, tol=1e-10).fit(F, target).predict_proba(G)[:, 1]
         else:
@@ -97,9 +157,8 @@ def test_arms_share_terms_and_may_differ():
     for a in (0, 1):
         left = model.predict(B, a) - surface(B, a)
         assert left.std() < 0.25
-    n_used = model.dictionary(A).shape[1]
-    assert any(j >= n_used for j in model.chosen)  # a product with the treatment
-    assert any(j < n_used for j in model.chosen)
+    assert any(model.treated)
+    assert not all(model.treated)
 
 
 def test_many_columns_are_screened():
@@ -110,8 +169,8 @@ def test_many_columns_are_screened():
     assert {7, 100, 120} <= set(used)
     assert len(used) == 60
     dictionary = Dictionary(A, y)
-    assert dictionary(A[:5]).shape == (5, 8 * 60 + 60 * 59 // 2)
-    assert dictionary.n_terms == 8 * 150 + 150 * 149 // 2
+    assert dictionary(A[:5]).shape == (5, 16 * 60 + 60 * 59 // 2)
+    assert dictionary.n_terms == 16 * 150 + 150 * 149 // 2
     model = SparseTerms(A, y, False)
     assert np.corrcoef(model.predict(A), A[:, 100] * A[:, 120] + A[:, 7])[0, 1] > 0.9
 

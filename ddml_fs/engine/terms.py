@@ -1,8 +1,8 @@
 """Sparse regression on curves and products of columns, for a few hundred rows and more.
 
 A dictionary holds simple terms of the columns. Forward selection takes the term that explains most
-of what is left, and an information criterion says when to stop. Products that networks find only
-with thousands of rows are found with a few hundred.
+of what is left, or a product of a chosen term with another, and an information criterion says when
+to stop. Products that networks find only with thousands of rows are found with a few hundred.
 """
 
 import numpy as np
@@ -12,12 +12,14 @@ from ddml_fs.engine.ridge import Gram, logistic_fit
 from ddml_fs.weights import weighted_mean, weighted_var
 
 FARTHEST = 3.0  # standard deviations to which columns are clipped, so that squares stay moderate
-QUARTILES = (0.25, 0.5, 0.75)  # where hinges and steps have their knots
-PER_COLUMN = 2 + 2 * len(QUARTILES)  # terms of one column: itself, its square, hinges and steps
+KNOTS = tuple(k / 8 for k in range(1, 8))  # quantiles where hinges and steps have their knots
+PER_COLUMN = 2 + 2 * len(KNOTS)  # terms of one column: itself, its square, hinges and steps
 WIDEST = 60  # columns whose terms are in a dictionary
+ENOUGH = 10_000  # rows by which terms are chosen; the model is fitted to all rows
 MOST_TERMS = 30
-PATIENCE = 3  # terms without improvement after which the selection stops
-COLLINEAR = 1e-4  # share of a term's variance that must be left by the terms already selected
+MOST_COLUMNS = 3  # in a product
+PATIENCE = 5  # terms without improvement after which the selection stops
+COLLINEAR = 1e-4  # share of a term's size that must be left by the terms already selected
 PRIOR = 1.0  # rows' worth of the ridge penalty on selected terms
 
 
@@ -35,6 +37,8 @@ class Dictionary:
     ----------
     n_terms : int
         Number of terms of all D columns, used or not.
+    n_used : int
+        Number of terms of the columns that are used.
     """
 
     def __init__(self, A, y):
@@ -42,15 +46,31 @@ class Dictionary:
         self.n_terms = PER_COLUMN * D + D * (D - 1) // 2
         A = np.clip(A, -FARTHEST, FARTHEST)
         self.columns = strongest_columns(A, y, WIDEST)
-        self.knots = np.quantile(A[:, self.columns], QUARTILES, axis=0)
+        self.knots = np.quantile(A[:, self.columns], KNOTS, axis=0)
+        self.first, self.second = np.triu_indices(len(self.columns), 1)
+        self.n_used = PER_COLUMN * len(self.columns) + len(self.first)
 
-    def __call__(self, A):
-        """Terms of rows A (n, D), (n, n_used)."""
-        A = np.clip(A[:, self.columns], -FARTHEST, FARTHEST)
-        first, second = np.triu_indices(A.shape[1], 1)
-        hinges = [np.maximum(A - knot, 0.0) for knot in self.knots]
-        steps = [(A > knot).astype(float) for knot in self.knots]
-        return np.hstack([A, A**2, *hinges, *steps, A[:, first] * A[:, second]])
+    def __call__(self, A, chosen=None, dtype=np.float64):
+        """Chosen terms, by default all, of rows A (n, D), (n, n_chosen)."""
+        A = np.clip(A[:, self.columns], -FARTHEST, FARTHEST).astype(dtype, copy=False)
+        chosen, D = np.arange(self.n_used) if chosen is None else chosen, A.shape[1]
+        F = np.empty((len(A), len(chosen)), dtype, order="F")
+        kind, column = np.divmod(chosen, max(D, 1))
+        for k in range(PER_COLUMN):
+            at = np.flatnonzero(kind == k)
+            if len(at):
+                F[:, at] = self._curve(k, A[:, column[at]], column[at])
+        at = np.flatnonzero(kind >= PER_COLUMN)
+        pair = chosen[at] - PER_COLUMN * D
+        F[:, at] = A[:, self.first[pair]] * A[:, self.second[pair]]
+        return F
+
+    def _curve(self, kind, x, column):
+        """One of the terms of single columns: of values x (n, k) of columns (k,)."""
+        if kind < 2:
+            return x if kind == 0 else x * x
+        knot = self.knots[(kind - 2) % len(KNOTS), column].astype(x.dtype)
+        return np.maximum(x - knot, 0) if kind < 2 + len(KNOTS) else x > knot
 
 
 def strongest_columns(A, y, most):
@@ -73,57 +93,122 @@ def strongest_columns(A, y, most):
     return np.sort(np.argsort(-strength, kind="stable")[:most])
 
 
-def forward_selection(F, y, base, n_terms):
-    """Columns of F (n, p) that explain y (n,) beyond the columns of base (n, b), best first.
-
-    Each step takes the term that lowers the sum of squares most. The number of terms minimises the
-    extended Bayesian information criterion n·log(RSS/n) + k·(log n + log P) of Chen & Chen (2008),
-    which allows for the choice among P terms.
+class Candidates:
+    """The columns of F (n, p) times a factor (n,), as terms that may join a model.
 
     Parameters
     ----------
-    F, y, base : arrays
+    F, factor : arrays
+        The products are not formed. In single precision the time is half as long.
+    Q : array of shape (n, k)
+        Orthonormal columns, which span the terms of the model.
+    rest : array of shape (n,)
+        What the model leaves of the target.
+    """
+
+    def __init__(self, F, factor, Q, rest):
+        self.F, self.factor = F, factor.astype(F.dtype)
+        size = (np.square(F).T @ np.square(self.factor)).astype(float)
+        self.floor = np.maximum(COLLINEAR * size, 1e-12)
+        self.inner = self._products(rest)
+        self.left = size - np.square(self._products(Q)).sum(1)
+
+    def _products(self, q):
+        """Products of all terms with columns q, (n,) or (n, k)."""
+        return (self.F.T @ (self.factor * q.T.astype(self.F.dtype)).T).astype(float)
+
+    def best(self):
+        """The largest gain in the sum of squares, and the column of its term."""
+        gain = np.where(
+            self.left > self.floor, self.inner**2 / np.maximum(self.left, self.floor), 0
+        )
+        j = int(gain.argmax()) if len(gain) else 0
+        return (gain[j], j) if len(gain) else (0.0, 0)
+
+    def term(self, j):
+        """Values (n,) of a term."""
+        return (self.factor * self.F[:, j]).astype(float)
+
+    def account_for(self, q, step):
+        """Update gains when the model takes a column q (n,), with the coefficient ``step``."""
+        shared = self._products(q)
+        self.inner -= step * shared
+        self.left -= shared**2
+
+
+def forward_selection(F, y, base, n_terms, *, factors=None, n_single=0, n_more=None):
+    """Terms that explain y (n,) beyond the columns of base (n, b), best first.
+
+    Each step takes the term that lowers the sum of squares most. A term is a column of F, times a
+    factor. A chosen term is a factor itself: its products with single columns become candidates, as
+    in Friedman's multivariate adaptive regression splines (1991). The number of terms minimises the
+    extended Bayesian information criterion n·log(RSS/n) + k·(log n + log P) of Chen & Chen (2008,
+    with γ = ½), which allows for the choice among P candidates.
+
+    Parameters
+    ----------
+    F : array of shape (n, p)
+    y, base : arrays
     n_terms : int
-        P.
+        Number of candidates per factor, before any term is chosen.
+    factors : list of arrays of shape (n,), optional
+        By default a single factor of 1.
+    n_single : int, default=0
+        The first columns of F depend on one column of the data and multiply chosen terms. The
+        others are products of two. No term has more than three columns.
+    n_more : int, optional
+        Number of candidates that a chosen term adds; by default ``n_single``.
 
     Returns
     -------
-    chosen : list of int
+    chosen : list of (int, int)
+        Factor and column of each term. Factors from 0 on are the terms chosen before, and −1, −2, …
+        those given.
 
     Examples
     --------
     >>> F = np.random.default_rng(0).standard_normal((200, 50))
-    >>> forward_selection(F, 2 * F[:, 7] + F[:, 3], np.ones((200, 1)), 50)
-    [7, 3]
+    >>> y = 2 * F[:, 7] + F[:, 3] + F[:, 3] * F[:, 9]
+    >>> forward_selection(F, y, np.ones((200, 1)), 50, n_single=50)
+    [(-1, 7), (-1, 3), (1, 9)]
     """
     n, b = base.shape
     Q = np.zeros((n, b + MOST_TERMS))
     Q[:, :b] = np.linalg.qr(base)[0]
     rest = y - Q @ (Q.T @ y)
     least = 1e-12 * max(y @ y, 1e-300)
-    size = (F**2).sum(0)
-    left = size - ((Q[:, :b].T @ F) ** 2).sum(0)
-    floor = np.maximum(COLLINEAR * size, 1e-12)
-    price = np.log(n) + np.log(max(n_terms, 1))
-    chosen: list[int] = []
-    best, n_best = n * np.log(max(rest @ rest, least)), 0
-    for k in range(1, min(MOST_TERMS, n // 4) + 1):
-        gain = np.where(left > floor, (F.T @ rest) ** 2 / np.maximum(left, floor), 0.0)
-        if gain.max(initial=0.0) <= 0:
+    factors = [np.ones(n)] if factors is None else factors
+    candidates = {-1 - i: Candidates(F, f, Q[:, :b], rest) for i, f in enumerate(factors)}
+    n_candidates = max(n_terms, 1) * len(factors)
+    chosen: list[tuple[int, int]] = []
+    n_columns = dict.fromkeys(candidates, 0)  # in the product, by factor
+    best, n_best, price = n * np.log(max(rest @ rest, least)), 0, 0.0
+    for k in range(min(MOST_TERMS, n // 4)):
+        gains = {at: own.best() for at, own in candidates.items()}
+        at = max(gains, key=lambda key: gains[key][0])
+        gain, j = gains[at]
+        if gain <= 0:
             break
-        j = int(gain.argmax())
-        q = F[:, j] - Q @ (Q.T @ F[:, j])
+        term = candidates[at].term(j)
+        q = term - Q @ (Q.T @ term)
         q -= Q @ (Q.T @ q)  # twice is enough against rounding
         q /= np.sqrt(q @ q)
-        Q[:, b + k - 1] = q
-        chosen.append(j)
-        rest = rest - q * (q @ rest)
-        left = left - (F.T @ q) ** 2
-        criterion = n * np.log(max(rest @ rest, least)) + k * price
+        Q[:, b + k] = q
+        step = q @ rest
+        rest = rest - q * step
+        for own in candidates.values():
+            own.account_for(q, step)
+        chosen.append((at, j))
+        price += np.log(n) + np.log(n_candidates)
+        criterion = n * np.log(max(rest @ rest, least)) + price
         if criterion < best:
-            best, n_best = criterion, k
-        elif k >= n_best + PATIENCE:
+            best, n_best = criterion, k + 1
+        elif k + 1 >= n_best + PATIENCE:
             break
+        n_columns[k] = n_columns[at] + (1 if j < n_single else 2)
+        if n_single and n_columns[k] < MOST_COLUMNS:
+            candidates[k] = Candidates(F[:, :n_single], term, Q[:, : b + k + 1], rest)
+            n_candidates += n_more or n_single
     return chosen[:n_best]
 
 
@@ -157,15 +242,16 @@ class SparseTerms:
         weight = np.ones(len(y)) if weight is None else weight / weight.mean()
         self.binary, self.mean_t = binary, None if t is None else weighted_mean(t, weight)
         self.dictionary = Dictionary(A, y)
-        F = self.dictionary(A)
-        self.centre = weighted_mean(F, weight)
-        self.scale = np.maximum(np.sqrt(weighted_var(F, weight)), 1e-9)
-        F, base = self._design(F, t)
-        n_terms = self.dictionary.n_terms * (1 if t is None else 2)
-        # Rows times the roots of their weights have weighted sums of squares.
-        root, start = np.sqrt(weight), np.column_stack([np.ones(len(y)), base])
-        self.chosen = forward_selection(F * root[:, None], y * root, start * root[:, None], n_terms)
-        Z = np.column_stack([base, F[:, self.chosen]])
+        base = np.empty((len(y), 0)) if t is None else (t - self.mean_t)[:, None]
+        some = np.linspace(0, len(y) - 1, min(len(y), ENOUGH)).astype(int)
+        self.chosen = self._choose(A[some], y[some], base[some], weight[some])
+        self.treated: list[bool] = []  # whether a term is multiplied by the treatment
+        for factor, _ in self.chosen:
+            self.treated.append(factor == -2 or (factor >= 0 and self.treated[factor]))
+        own = self.terms(A)
+        self.centre = weighted_mean(own, weight)
+        self.scale = np.maximum(np.sqrt(weighted_var(own, weight)), 1e-9)
+        Z = self._design(own, t)
         penalty = PRIOR / len(y)
         if binary:
             self.intercept, self.weights = logistic_fit(Z, y, penalty, weight)
@@ -175,16 +261,39 @@ class SparseTerms:
             self.weights = gram.coefficients(weight * (y - level))
             self.intercept = level - middle @ self.weights
 
-    def _design(self, F, t):
-        """Standardised terms, with their products with t, and the columns that are never chosen."""
-        F = (F - self.centre) / self.scale
+    def _choose(self, A, y, base, weight):
+        """Factors and columns of the terms; the second given factor is the treatment."""
+        F = self.dictionary(A, dtype=np.float32)
+        # Rows times the roots of their weights have weighted sums of squares.
+        root = np.sqrt(weight)
+        start = np.column_stack([root, root[:, None] * base])
+        return forward_selection(
+            F,
+            y * root,
+            start,
+            self.dictionary.n_terms,
+            factors=list(start.T),
+            n_single=PER_COLUMN * len(self.dictionary.columns),
+            n_more=PER_COLUMN * A.shape[1],
+        )
+
+    def terms(self, A):
+        """Values (n, k) of the chosen terms, without the treatment as a factor."""
+        values = self.dictionary(A, np.array([j for _, j in self.chosen], int))
+        for k, (factor, _) in enumerate(self.chosen):
+            if factor >= 0:
+                values[:, k] *= values[:, factor]
+        return values
+
+    def _design(self, own, t):
+        """Columns of the model: the treatment, and the chosen terms (n, k) with their factors."""
+        F = (own - self.centre) / self.scale
         if t is None:
-            return F, np.empty((len(F), 0))
+            return F
         t = np.broadcast_to(t - self.mean_t, len(F))[:, None]
-        return np.hstack([F, F * t]), t
+        return np.hstack([t, np.where(np.array(self.treated, bool), F * t, F)])
 
     def predict(self, A, t=None):
         """Values or probabilities of rows A (n, D), under the treatment t."""
-        F, base = self._design(self.dictionary(A), t)
-        index = self.intercept + np.column_stack([base, F[:, self.chosen]]) @ self.weights
+        index = self.intercept + self._design(self.terms(A), t) @ self.weights
         return expit(index) if self.binary else index
