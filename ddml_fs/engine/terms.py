@@ -52,7 +52,8 @@ class Dictionary:
 
     def __call__(self, A, chosen=None, dtype=np.float64):
         """Chosen terms, by default all, of rows A (n, D), (n, n_chosen)."""
-        A = np.clip(A[:, self.columns], -FARTHEST, FARTHEST).astype(dtype, copy=False)
+        # Column by column in memory, as terms are columns.
+        A = np.clip(A[:, self.columns], -FARTHEST, FARTHEST).astype(dtype, order="F", copy=False)
         chosen, D = np.arange(self.n_used) if chosen is None else chosen, A.shape[1]
         F = np.empty((len(A), len(chosen)), dtype, order="F")
         kind, column = np.divmod(chosen, max(D, 1))

@@ -9,9 +9,7 @@ from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.nuisances.held_out_loss import EDGE, log_loss, squared_error, target_of
 
 EM_STEPS = 100  # from equal weights; more do not help (experiments/effects/results/tuned.md)
-# Rows up to which a Gaussian process and sparse regressions are candidates by default. With the
-# sparse regressions, 95 % intervals hold more often (python -m benchmarks.coverage).
-SMALL = 2000
+SMALL = 2000  # rows up to which a Gaussian process is a candidate by default
 EXACT = 1e4  # weight of the row that makes squared-error weights sum to one
 
 
@@ -77,8 +75,8 @@ class Stacked(Nuisance):
     Parameters
     ----------
     candidates : list of nuisances, optional
-        Names or :class:`Nuisance` objects. By default: networks, smooth closed forms, boosting and,
-        up to 2000 rows, a Gaussian process and sparse regressions.
+        Names or :class:`Nuisance` objects. By default: networks, smooth closed forms, boosting,
+        sparse regressions and, up to 2000 rows, a Gaussian process.
 
     Examples
     --------
@@ -101,9 +99,9 @@ class Stacked(Nuisance):
 
         candidates = self.candidates
         if candidates is None:
-            candidates = ["mlp", "smooth", "boosting"]
+            candidates = ["mlp", "smooth", "boosting", "sparse"]
             if n_samples is None or n_samples <= SMALL:
-                candidates += ["gp", "sparse"]
+                candidates.append("gp")
         found: dict = {}
         for candidate in candidates:
             nuisance = resolve_nuisance(candidate)
