@@ -1,7 +1,7 @@
 """Jobs in other processes with a progress bar, and hashes that tell which finished job to read."""
 
+import ast
 import hashlib
-import re
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -10,7 +10,6 @@ import numpy as np
 from rich.progress import Progress, TimeElapsedColumn
 
 ROOT = Path(__file__).parents[1]
-IMPORT = re.compile(r"^\s*(?:from|import) (experiments\.baselines[\w.]*)", re.MULTILINE)
 
 
 def run_jobs(function, jobs, n_jobs, label, preload=(), fresh=False):
@@ -66,14 +65,42 @@ def python_files(folder, without=()):
     return [f for f in files if not set(f.relative_to(ROOT).parts) & set(without)]
 
 
-def baseline_files(estimator):
-    """The files of the baselines behind an estimator and its parameters, with all they import."""
-    found = {}
-    waiting = [type(part).__module__ for part in (estimator, *estimator.get_params().values())]
+def files_behind(*modules):
+    """The files of modules of the project, with all that they import, directly or not.
+
+    Parameters
+    ----------
+    *modules : str
+        Such as "ddml_fs.effect".
+
+    Returns
+    -------
+    files : list of Path
+
+    Examples
+    --------
+    >>> [file.name for file in files_behind("ddml_fs.warning")]
+    ['warning.py']
+    """
+    found, waiting = {}, list(modules)
     while waiting:
         name = waiting.pop()
-        path = ROOT / (name.replace(".", "/") + ".py")
-        if name not in found and path.exists():
-            found[name] = path
-            waiting += IMPORT.findall(path.read_text())
+        place = ROOT / name.replace(".", "/")
+        path = place / "__init__.py" if place.is_dir() else place.with_name(f"{place.name}.py")
+        # The file of the whole package imports everything, and no module needs it.
+        if name in found or "." not in name or not path.exists():
+            continue
+        found[name] = path
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                waiting += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                waiting += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
     return sorted(found.values())
+
+
+def baseline_files(estimator):
+    """The files of the baselines behind an estimator and its parameters, with all they import."""
+    parts = (estimator, *estimator.get_params().values())
+    files = files_behind(*(type(part).__module__ for part in parts))
+    return [file for file in files if ROOT / "experiments/baselines" in file.parents]

@@ -12,6 +12,7 @@ from benchmarks.coverage.expected import expected_coverage
 from benchmarks.coverage.grid import CONSTANT, MODELS, Setting, grid
 from benchmarks.coverage.methods import DEFAULT, METHODS, ORACLE, PEER, Found, estimate, methods_for
 from benchmarks.coverage.worlds import draw
+from experiments.jobs import files_behind
 
 WORLDS = ("linear", "bent", "clustered", "paper")
 
@@ -19,6 +20,8 @@ WORLDS = ("linear", "bent", "clustered", "paper")
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(runs, "KEPT", tmp_path / "runs.csv.gz")
+    monkeypatch.setattr(runs, "CONTROLS", 0)
     # Jobs run here, where the functions can be replaced.
     monkeypatch.setattr(
         runs, "run_jobs", lambda f, jobs, *_, **__: [f(*job) for job in jobs] and None
@@ -141,8 +144,9 @@ def test_chunks_are_made_once(cache, monkeypatch):
     rows = runs.run_all([setting], 12)
     assert len(made) == 12 * len(METHODS)
     assert rows["seed"].tolist() == [*range(12)] * len(METHODS)
-    # Nothing is run, and what was not asked for is left out.
-    assert len(runs.run_all([setting], 30, only_read=True, chosen=[DEFAULT])) == 10
+    # Nothing is run, and what was not asked for is left out, except the true nuisances.
+    only = runs.run_all([setting], 30, only_read=True, chosen=[DEFAULT])
+    assert only["method"].value_counts().to_dict() == {DEFAULT: 10, ORACLE: 10}
     table = command.summarise(rows).loc[(setting.name, 50, PEER)]
     assert table["replications"] == 12
     assert table["coverage"] == pytest.approx(11 / 12)  # the last lower end is 0.1 too high
@@ -151,6 +155,39 @@ def test_chunks_are_made_once(cache, monkeypatch):
     assert table["warned"] == pytest.approx(8 / 12)
     assert table["from"] < 11 / 12 < table["to"]
     assert 0.9 < table["expected"] <= 1  # the intervals are long
+
+
+def test_kept_runs_are_not_made_again(cache, tmp_path, monkeypatch):
+    """On another machine, without the cache; runs of other code are made again."""
+    made = []
+
+    def fake(method, data, score, seed):
+        made.append(method)
+        return Found(data.truth + 0.1 * seed, 1 / 3, -1.0, 9.0)
+
+    monkeypatch.setattr(runs, "estimate", fake)
+    setting = Setting("linear", "binary", "interactive", "constant", 10, 50)
+    rows = runs.run_all([setting], 10)
+    runs.keep_runs(rows, runs.KEPT)
+    for file in cache.glob("*.json"):
+        file.unlink()
+    made.clear()
+    again = runs.run_all([setting], 10)
+    assert set(made) == {ORACLE}  # these take no time and are not kept
+    values = rows.columns.drop("seconds")
+    pd.testing.assert_frame_equal(again[values], rows[values], rtol=1e-5)
+    for file in cache.glob("*.json"):
+        file.unlink()
+    made.clear()
+    monkeypatch.setattr(runs, "code_of", lambda method: ["another", method])
+    runs.run_all([setting], 10)
+    assert set(made) == set(METHODS)
+
+
+def test_code_of_an_estimate_is_what_it_imports():
+    names = {path.name for path in files_behind("ddml_fs.effect")}
+    assert {"effect.py", "terms.py", "stacked.py", "train.py", "scores.py"} <= names
+    assert not {"selector.py", "classifier.py", "elimination.py"} & names
 
 
 def test_command_writes_the_table(cache, tmp_path, monkeypatch):

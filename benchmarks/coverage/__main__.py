@@ -17,7 +17,7 @@ from scipy.stats import binomtest
 from benchmarks.coverage.expected import expected_coverage
 from benchmarks.coverage.grid import grid, quick_grid
 from benchmarks.coverage.methods import ORACLE
-from benchmarks.coverage.runs import run_all
+from benchmarks.coverage.runs import keep_runs, run_all
 from experiments.writing import Writer
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -94,6 +94,7 @@ def main(
     method: Annotated[list[str] | None, typer.Option(help="Methods; by default all.")] = None,
     quick: Annotated[bool, typer.Option(help="Four small settings in about two minutes.")] = False,
     only_read: Annotated[bool, typer.Option(help="The table of what is finished.")] = False,
+    keep: Annotated[bool, typer.Option(help="Keep all runs in a file, to be resumed.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder of the table.")] = None,
 ):
     """How often 95 % intervals contain the true effect, beside DoubleML with boosting."""
@@ -109,6 +110,8 @@ def main(
     runs = run_all(settings, 3 if quick else replications, n_jobs, only_read, method)
     if runs.empty:
         raise typer.BadParameter("nothing is finished yet; leave out --only-read.")
+    if keep:
+        keep_runs(runs)
     arguments = " ".join(f"'{a}'" if " " in a else a for a in sys.argv[1:])
     command = f"python -m benchmarks.coverage {arguments}".strip()
     folder = out or (Path("results_quick") if quick else RESULTS)

@@ -14,10 +14,12 @@ from threadpoolctl import threadpool_limits
 from benchmarks.coverage import methods, worlds
 from benchmarks.coverage.methods import ORACLE, OURS, PEER, estimate, methods_for
 from benchmarks.coverage.worlds import draw
-from experiments.jobs import ROOT, hash_of, python_files, run_jobs
+from experiments.jobs import ROOT, files_behind, hash_of, run_jobs
 
 CACHE = Path(".cache/coverage")
+KEPT = Path(__file__).parents[1] / "results" / "coverage_runs.csv.gz"  # of earlier sessions
 CHUNK = 10  # replications in one file
+CONTROLS = 500  # replications with the true nuisances, which take no time
 OTHER = ("audit", "plotting", "report", "cli", "version.py")  # without influence on an estimate
 
 
@@ -25,7 +27,8 @@ def code_of(method):
     """Files and texts on which the results of a method depend."""
     code = [inspect.getsource(worlds), inspect.getsource(methods)]
     if method in OURS:
-        return code + python_files("ddml_fs", without=OTHER)
+        files = files_behind("ddml_fs.effect")
+        return code + [f for f in files if not set(f.relative_to(ROOT).parts) & set(OTHER)]
     if method == PEER:
         folder = ROOT / "experiments/baselines/effects"
         return code + [folder / f"{name}.py" for name in ("boosting", "dml", "base")]
@@ -71,7 +74,7 @@ def run_all(settings, replications, n_jobs=1, only_read=False, chosen=None):
     ----------
     settings : list of Setting
     replications : int
-        Of cheap settings, see :meth:`Setting.n_replications`; the truth always has all.
+        Of cheap settings, see :meth:`Setting.n_replications`; the truth has at least 500.
     n_jobs : int
         Processes; each computes with one thread.
     only_read : bool, default=False
@@ -82,21 +85,25 @@ def run_all(settings, replications, n_jobs=1, only_read=False, chosen=None):
     Returns
     -------
     rows : DataFrame
-        ``setting, rows, method, seed, truth, effect, stderr, low, high, warned, seconds``.
+        ``setting, rows, method, code, seed, truth, effect, stderr, low, high, warned, seconds``.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
     hashes = {m: hash_of(*code_of(m)) for s in settings for m in methods_for(s)}
-    work = []
+    kept, work = kept_runs(hashes), []
     for setting in settings:
         for method in methods_for(setting):
-            if chosen and method not in chosen:
+            if chosen and method not in chosen and not method.startswith(ORACLE):
                 continue
-            cheap = method.startswith(ORACLE)
-            n = replications if cheap else setting.n_replications(replications)
+            n = setting.n_replications(replications)
+            if method.startswith(ORACLE):
+                n = max(replications, CONTROLS)
             for start in range(0, n, CHUNK):
                 seeds = range(start, min(start + CHUNK, n))
                 stem = f"{setting.name}, {setting.n_samples}, {method}, {seeds.start}-{seeds.stop}"
                 path = CACHE / f"{stem}-{hashes[method]}.json".replace(" ", "_")
+                own = kept.get((setting.name, setting.n_samples, method), {})
+                if not path.exists() and own.keys() >= set(seeds):
+                    path.write_text(json.dumps([own[seed] for seed in seeds]))
                 work.append((setting, method, seeds, path))
     # The first chunks of all settings come first, so that an early table has all settings.
     missing = sorted((job for job in work if not job[-1].exists()), key=lambda job: job[2].start)
@@ -107,5 +114,35 @@ def run_all(settings, replications, n_jobs=1, only_read=False, chosen=None):
     for setting, method, _, path in work:
         if path.exists():
             keys = {"setting": setting.name, "rows": setting.n_samples, "method": method}
+            keys["code"] = hashes[method]
             rows += [{**keys, **row} for row in json.loads(path.read_text())]
     return pd.DataFrame(rows)
+
+
+def kept_runs(hashes):
+    """Replications in the file of earlier sessions that were made with the present code.
+
+    Parameters
+    ----------
+    hashes : dict
+        From methods to the hashes of their code.
+
+    Returns
+    -------
+    kept : dict
+        From (setting, number of rows, method) to a dict from seeds to rows of results.
+    """
+    if not KEPT.exists():
+        return {}
+    table = pd.read_csv(KEPT, dtype={"code": str})
+    table = table[table["code"] == table["method"].map(hashes)].drop(columns="code")
+    return {
+        key: {row["seed"]: row for row in part.iloc[:, 3:].to_dict("records")}
+        for key, part in table.groupby(["setting", "rows", "method"], sort=False)
+    }
+
+
+def keep_runs(runs, path=KEPT):
+    """Write replications, without those of the true nuisances, to the file that is committed."""
+    table = runs[~runs["method"].str.startswith(ORACLE)].drop(columns="seconds").round(6)
+    table.assign(seconds=runs["seconds"].round(2)).to_csv(path, index=False)
