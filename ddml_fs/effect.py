@@ -51,9 +51,9 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         Nuisance models. "stacked": several models, weighted by their held-out loss. "mlp": the
         networks of the paper, which split the covariates' information into three parts: for
         confounding, for the treatment only and for the outcome only. "rf": random forests on the
-        latents of these networks. "boosting", "gp" (Gaussian processes) and "sparse" (a few curves
-        and products of columns), both for few rows, "smooth" and "ridge" (both in closed form):
-        models of the covariates. An object of
+        latents of these networks. "boosting", "gp" (Gaussian processes, for few rows), "sparse" (a
+        few curves and products of columns), "smooth" and "ridge" (both in closed form): models of
+        the covariates. An object of
         :mod:`ddml_fs.nuisances` allows other settings. A scikit-learn estimator, or a pair for
         (treatment, outcome), is fitted on the covariates.
     score : {"auto", "partially_linear", "interactive", "logistic"}, default="auto"

@@ -1,4 +1,4 @@
-"""Sparse regressions on curves and products of columns, for few rows."""
+"""Sparse regressions on curves and products of columns."""
 
 from ddml_fs.engine.predictions import average
 from ddml_fs.engine.ridge import standardised
@@ -9,9 +9,11 @@ from ddml_fs.nuisances.closed_form import PerProblem
 class Sparse(PerProblem):
     """Regressions on a few terms, chosen one after another among curves and products of columns.
 
-    Terms are the columns, their squares, hinges and steps at their quartiles, and products of two
-    columns. The outcome per arm comes from one model of both arms, in which products of terms with
-    the treatment are terms as well.
+    Terms are the columns, their squares, hinges and steps at seven quantiles, and products of two
+    columns. The product of a chosen term with a curve of another column is a term as well, of three
+    columns at most. The outcome per arm comes from one model of both arms, in which products of
+    terms with the treatment are terms too. The terms are chosen by up to 10 000 rows, among those
+    of the 60 columns that matter most.
 
     Examples
     --------
