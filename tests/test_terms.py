@@ -6,6 +6,7 @@ from scipy.stats import chi2
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from ddml_fs import DDML
+from ddml_fs.engine import terms
 from ddml_fs.engine.terms import (
     MOST_TERMS,
     PATIENCE,
@@ -173,6 +174,27 @@ def test_many_columns_are_screened():
     assert dictionary.n_terms == 16 * 150 + 150 * 149 // 2
     model = SparseTerms(A, y, False)
     assert np.corrcoef(model.predict(A), A[:, 100] * A[:, 120] + A[:, 7])[0, 1] > 0.9
+
+
+def test_very_many_columns_are_screened_alone_first():
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((400, 700))
+    y = A[:, 650] + A[:, 650] * A[:, 600] + A[:, 600] ** 2 + 0.5 * rng.standard_normal(400)
+    assert {600, 650} <= set(strongest_columns(A, y, 60))
+    few = np.delete(np.arange(700), np.arange(100, 400))  # no more than the limit: all pairs
+    assert {300, 350} <= set(strongest_columns(A[:, few], y, 60))
+
+
+def test_terms_are_chosen_by_some_rows_and_fitted_to_all(monkeypatch):
+    rng = np.random.default_rng(8)
+    A = rng.standard_normal((900, 5))
+    y = A[:, 0] * A[:, 1] + np.maximum(A[:, 2], 0) + rng.standard_normal(900)
+    monkeypatch.setattr(terms, "ENOUGH", 300)
+    model = SparseTerms(A, y, False)
+    some = np.linspace(0, 899, 300).astype(int)
+    assert model.chosen == SparseTerms(A[some], y[some], False).chosen
+    Z = (model.terms(A) - model.centre) / model.scale
+    np.testing.assert_allclose(model.predict(A), Ridge(alpha=1.0).fit(Z, y).predict(Z), atol=1e-6)
 
 
 def test_products_that_confound_are_found_with_300_rows():

@@ -15,6 +15,7 @@ FARTHEST = 3.0  # standard deviations to which columns are clipped, so that squa
 KNOTS = tuple(k / 8 for k in range(1, 8))  # quantiles where hinges and steps have their knots
 PER_COLUMN = 2 + 2 * len(KNOTS)  # terms of one column: itself, its square, hinges and steps
 WIDEST = 60  # columns whose terms are in a dictionary
+PAIRED = 500  # columns among which pairs are compared, when there are more than that
 ENOUGH = 10_000  # rows by which terms are chosen; the model is fitted to all rows
 MOST_TERMS = 30
 MOST_COLUMNS = 3  # in a product
@@ -77,6 +78,9 @@ class Dictionary:
 def strongest_columns(A, y, most):
     """Columns of A (n, D) that correlate most with y, alone or multiplied with another column.
 
+    Only the 500 columns that correlate most alone, or by their squares, are multiplied: the time
+    grows with the square of their number.
+
     Examples
     --------
     >>> A = np.random.default_rng(0).standard_normal((400, 6))
@@ -87,10 +91,15 @@ def strongest_columns(A, y, most):
         return np.arange(A.shape[1])
     y = y - y.mean()
     squares = A**2
+    strength = np.abs(y @ A) / np.maximum(A.std(0), 1e-3)
+    some = np.arange(A.shape[1])
+    if len(some) > PAIRED:
+        alone = np.maximum(strength, np.abs(y @ squares) / np.maximum(squares.std(0), 1e-3))
+        some = np.sort(np.argsort(-alone, kind="stable")[:PAIRED])
+    A, squares = A[:, some], squares[:, some]
     spread = squares.T @ squares / len(A) - (A.T @ A / len(A)) ** 2
     pairs = np.abs((A * y[:, None]).T @ A) / np.sqrt(np.maximum(spread, 1e-6))
-    alone = np.abs(y @ A) / np.maximum(A.std(0), 1e-3)
-    strength = np.maximum(pairs.max(1), alone)
+    strength[some] = np.maximum(pairs.max(1), strength[some])
     return np.sort(np.argsort(-strength, kind="stable")[:most])
 
 
@@ -242,9 +251,9 @@ class SparseTerms:
     def __init__(self, A, y, binary, t=None, weight=None):
         weight = np.ones(len(y)) if weight is None else weight / weight.mean()
         self.binary, self.mean_t = binary, None if t is None else weighted_mean(t, weight)
-        self.dictionary = Dictionary(A, y)
         base = np.empty((len(y), 0)) if t is None else (t - self.mean_t)[:, None]
         some = np.linspace(0, len(y) - 1, min(len(y), ENOUGH)).astype(int)
+        self.dictionary = Dictionary(A[some], y[some])
         self.chosen = self._choose(A[some], y[some], base[some], weight[some])
         self.treated: list[bool] = []  # whether a term is multiplied by the treatment
         for factor, _ in self.chosen:
