@@ -155,6 +155,9 @@ class Remaining:
 
     def _losses(self, at):
         """Loss of log-likelihood without columns (f, k), for each of f sets of them."""
+        if at.shape[1] == 1:
+            own = at[:, 0]
+            return self.b[own] ** 2 / self.omega[own, own] / 2
         b, omega = self.b[at], self.omega[at[:, :, None], at[:, None]]
         return (b * np.linalg.solve(omega, b[..., None])[..., 0]).sum(1) / 2
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from ddml_fs.inference import separation
-from ddml_fs.score_tests import COLLINEAR, Robust, best_sum, design_effects
+from ddml_fs.score_tests import COLLINEAR, Robust, best_sum, design_effects, single_tests
 from ddml_fs.scores import log_odds
 from ddml_fs.weights import column, varies, weighted_mean, weighted_var
 
@@ -177,7 +177,19 @@ def collect(
     variance = score.variance(g) * np.ones_like(e)
     order = np.argsort(own, kind="stable")
     bounds = np.searchsorted(own[order], np.arange(F + 1))
-    for f in range(F):
+    alone = np.zeros(F, bool)  # features with one column, tested all at once
+    if robust is None:
+        alone = (bounds[1:] - bounds[:-1] == 1) & straight[order[bounds[:-1] % len(order)]]
+    if alone.any():
+        features = np.flatnonzero(alone)
+        at = order[bounds[:-1][features]]
+        use = tested[at] & known[at]
+        features, at = features[use], at[use]
+        given = e[:, features], variance[:, features], dispersion[features], weight
+        chi2[features], df[features] = single_tests(v[:, at], *given)
+        spread = np.sqrt(weighted_var(Z[:, at], weight))
+        curve[:, features] = v[:, at] / np.where(spread > 0, spread, 1.0).astype(v.dtype)
+    for f in np.flatnonzero(~alone):
         columns = order[bounds[f] : bounds[f + 1]]
         columns = columns[tested[columns] & known[columns]]
         if not len(columns):

@@ -131,12 +131,15 @@ class Encoding:
         if isinstance(X, pd.DataFrame):
             readers = [reader_of(X.iloc[:, j]) for j in range(X.shape[1])]
         else:
-            missing = np.isnan(X).sum(0) if np.isnan(X).any() else np.zeros(X.shape[1], int)
+            missing, middle = np.empty(X.shape[1], bool), np.empty(X.shape[1])
+            for at in chunks(X.shape[1], 8 * len(X)):
+                part = np.ascontiguousarray(X[:, at].T)
+                missing[at], middle[at] = np.isnan(part).any(1), np.median(part, 1)
             readers = [
                 reader_of(pd.Series(X[:, j], name=name))
-                if k
-                else Reader(name, "number", fill=float(np.median(X[:, j])))
-                for j, (name, k) in enumerate(zip(names, missing, strict=True))
+                if missing[j]
+                else Reader(name, "number", fill=float(middle[j]))
+                for j, name in enumerate(names)
             ]
         if groups is None:
             return cls(readers, np.arange(len(readers)), list(names))
@@ -310,9 +313,10 @@ def read_features(X, feature, n_features, weight=1.0):
         step[at] = np.where(varies[at] & ~binary[at], 2.0 ** np.frexp(values.std(0))[1], 1.0)
         values /= step[at]
         sd[at] = np.sqrt(weighted_var(values, weight))
-        known = zip(values.T, sd[at], varies[at], strict=True)
+        known = zip(np.ascontiguousarray(values.T), sd[at], varies[at], strict=True)
         keys += [key_of(x, s) if varied else None for x, s, varied in known]
         Z[:, at] = values
+    unit = np.where(binary, high - low, step).astype(np.float64)  # of the values of Z
     group, scale = np.full(n_features, -1), np.ones(n_features)
     place = np.argsort(feature, kind="stable")
     bounds = np.searchsorted(feature[place], np.arange(n_features + 1))
@@ -324,8 +328,7 @@ def read_features(X, feature, n_features, weight=1.0):
             continue
         if len(columns) == 1:
             sign, _, key = keys[columns[0]]
-            own = X[:, columns[0]].astype(np.float64, copy=False)
-            scale[f] = np.sqrt(weighted_var(own, weight)) * sign
+            scale[f] = sd[columns[0]] * unit[columns[0]] * sign
         else:
             key = b"".join(keys[j][1] for j in columns)
         if key not in first:

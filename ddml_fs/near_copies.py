@@ -55,8 +55,10 @@ def key_of(values, sd):
     """
     standard = np.round((values - values.mean()) / sd, DIGITS)
     sign = np.sign(standard[np.argmax(np.abs(standard) > 0.1)])
-    key, turned = (
-        blake2b((standard * turn + 0.0).astype(np.float32).tobytes()).digest()
-        for turn in (1.0, sign)
-    )
-    return sign, key, turned
+    key = digest(standard)
+    return sign, key, key if sign == 1 else digest(standard * sign)
+
+
+def digest(values):
+    """A short name of values; 0.0 removes negative zeros."""
+    return blake2b((values + 0.0).astype(np.float32).tobytes()).digest()

@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from ddml_fs.chunks import chunks
-from ddml_fs.engine.wide_rows import Inverse, Standard
+from ddml_fs.engine.devices import in_threads
+from ddml_fs.engine.wide_rows import Inverse, Standard, sparse_of
 from ddml_fs.weights import weighted_mean
 
 # With a larger penalty, single precision is enough: its error is at most 6e-8 · D/λ.
@@ -101,15 +102,17 @@ class WideFit:
     shrinkage : float
     new : int array of shape (n_new,)
         Rows that are predicted.
+    sparse : csr_matrix of shape (N, D), optional
+        X without its zeros, see :func:`~ddml_fs.engine.wide_rows.sparse_of`.
     """
 
-    def __init__(self, plan, k, shrinkage, new):
+    def __init__(self, plan, k, shrinkage, new, sparse=None):
         self.plan, self.new, self.train = plan, new, plan.folds[k].train
         self.penalty = plan.penalty(shrinkage, k)
         weight = plan.weight[self.train]
         self.weight = weight / weight.mean()
         dtype = np.float32 if self.penalty >= SINGLE else np.float64
-        self.A = Standard.of(plan.X, self.train, plan.weight, dtype)
+        self.A = Standard.of(plan.X, self.train, plan.weight, dtype, sparse)
         self.use = np.flatnonzero(plan.covariates)
         self.place = np.full(plan.X.shape[1], -1)
         self.place[self.use] = np.arange(len(self.use))
@@ -236,10 +239,11 @@ def wide_ridge_fits(plan, shrinkage):
         Numbers of some treatments.
     m, g : arrays of shape (n_hold, F)
     """
+    sparse = sparse_of(plan.X)
     for k, fold in enumerate(plan.folds):
-        fit = WideFit(plan, k, shrinkage, fold.hold)
-        for part in chunks(plan.T.shape[1], 8 * max(len(fold.hold), plan.X.shape[1])):
-            at = np.arange(part.start, part.stop)
-            found = fit.treatments(at)
+        fit = WideFit(plan, k, shrinkage, fold.hold, sparse)
+        parts = chunks(plan.T.shape[1], 8 * max(len(fold.hold), plan.X.shape[1]))
+        every = [np.arange(part.start, part.stop) for part in parts]
+        for at, found in zip(every, in_threads(fit.treatments, every), strict=True):
             for c, level in enumerate(found.level):
                 yield k, c, at, found.m + found.mean, found.g[c] + level
