@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dgemm
+from threadpoolctl import threadpool_limits
 
 from ddml_fs.domains import heterogeneity, quantile_of_chance
 from ddml_fs.progress import Progress
@@ -82,16 +83,18 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
     while len(alive):
         for fit in fits:
             fit.refit(columns, alive, risk_aversion)
-        for _ in range(max(1, int(REFIT * len(alive))) if len(alive) > SINGLE else 1):
-            gains = np.mean([fit.gains(alive) for fit in fits], 0)
-            worst = int(np.argmin(gains))
-            f, alive = alive[worst], np.delete(alive, worst)
-            dropped.append(f)
-            scores[f] = gains[worst] / model.n_rows
-            n_risky += np.mean([fit.kept[f] for fit in fits]) < 0
-            for fit in fits:
-                fit.drop(f)
-            progress.advance()
+        n_drops = max(1, int(REFIT * len(alive))) if len(alive) > SINGLE else 1
+        with threadpool_limits(1):  # many small updates, in which threads wait for one another
+            for _ in range(n_drops):
+                gains = np.mean([fit.gains(alive) for fit in fits], 0)
+                worst = int(np.argmin(gains))
+                f, alive = alive[worst], np.delete(alive, worst)
+                dropped.append(f)
+                scores[f] = gains[worst] / model.n_rows
+                n_risky += np.mean([fit.kept[f] for fit in fits]) < 0
+                for fit in fits:
+                    fit.drop(f)
+                progress.advance()
         columns = columns[np.isin(model.own[columns], alive)]
     if len(rest):
         best = min(scores[dropped].min(initial=0.0), 0.0)

@@ -71,7 +71,8 @@ def in_threads(function, items):
     Parameters
     ----------
     function : callable
-        What it does most of the time must release Python's lock, as NumPy and SciPy do.
+        What it does most of the time must release Python's lock, as NumPy does. Its linear algebra
+        has one thread per call, unless there is a single item.
     items : iterable
 
     Yields
@@ -85,11 +86,11 @@ def in_threads(function, items):
     ...     list(in_threads(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
-    n = LIMIT.n
-    if n == 1:
+    n, items = LIMIT.n, list(items)
+    if n == 1 or len(items) == 1:
         yield from map(function, items)
         return
-    with ThreadPoolExecutor(n) as pool:
+    with threadpool_limits(1), ThreadPoolExecutor(n) as pool:
         ahead: deque = deque()
         for item in items:
             ahead.append(pool.submit(function, item))

@@ -116,19 +116,30 @@ class WideFit:
         self.use = np.flatnonzero(plan.covariates)
         self.place = np.full(plan.X.shape[1], -1)
         self.place[self.use] = np.arange(len(self.use))
-        self.linear = self._inverse(self.A, self.weight)
-        self.outcomes = [self._outcome(c) for c in range(plan.Y.shape[1])]
+        # What does not depend on the linear regression is fitted beside it.
+        labels = [None, *np.flatnonzero(plan.binary_Y)]
+        self.linear, *found = in_threads(self._regression, labels)
+        known = dict(zip(labels[1:], found, strict=True))
+        self.outcomes = [
+            known[c] if c in known else self._number(c) for c in range(plan.Y.shape[1])
+        ]
 
     def _inverse(self, A, weight):
         return Inverse(A, self.train, weight, self.penalty, self.use, self.new)
 
-    def _outcome(self, c):
-        Y, D = self.plan.Y[self.train, c].astype(np.float64), self.A.shape[1]
-        if not self.plan.binary_Y[c]:
-            level, beta = float(weighted_mean(Y, self.weight)), np.zeros(D)
-            fits, coefficients = self.linear.fitted((Y - level)[:, None].astype(self.A.dtype))
-            beta[self.use] = coefficients(slice(None))[:, 0]
-            return Outcome(level, fits[:, 0], beta, self.linear)
+    def _number(self, c):
+        """The regression of outcome c, a number."""
+        Y, beta = self.plan.Y[self.train, c].astype(np.float64), np.zeros(self.A.shape[1])
+        level = float(weighted_mean(Y, self.weight))
+        fits, coefficients = self.linear.fitted((Y - level)[:, None].astype(self.A.dtype))
+        beta[self.use] = coefficients(slice(None))[:, 0]
+        return Outcome(level, fits[:, 0], beta, self.linear)
+
+    def _regression(self, c):
+        """The regression of outcome c, a label; for None, the inverse of all treatments."""
+        if c is None:
+            return self._inverse(self.A, self.weight)
+        Y = self.plan.Y[self.train, c].astype(np.float64)
         options = self.weight, self.penalty, self.plan.covariates
         intercept, beta = logistic_coefficients(self.A, self.train, Y, *options)
         index = intercept + self.A.dot(beta)

@@ -14,6 +14,7 @@ from ddml_fs.engine.ridge import FLAT
 from ddml_fs.weights import weighted_mean
 
 LEVEL = 30.0  # mean of a column in standard deviations, up to which it can be subtracted last
+SMALL = 640  # columns up to which LAPACK inverts a matrix at once
 SPARSE = 0.05  # share of values that are not 0, below which products skip the zeros
 
 
@@ -178,23 +179,39 @@ def sparse_scales(X, weight):
 def inverse_of(G):
     """Inverse of a symmetric, positive definite matrix, which is overwritten.
 
-    Nothing below the diagonal of ``G`` is read.
+    Nothing below the diagonal of ``G`` is read. A large matrix is inverted in halves: with
+    G = [[A, B], [Bᵀ, C]], W = A⁻¹B and S = C − BᵀW, the inverse is
+    [[A⁻¹ + WS⁻¹Wᵀ, −WS⁻¹], [., S⁻¹]]. So nearly all time is spent in products, which threads share
+    well and which release Python's lock.
     """
+    n, half = len(G), len(G) // 2
+    if n <= SMALL:
+        G[:] = inverse_of_small(G)
+        return G
+    A, B, C = G[:half, :half], G[:half, half:], G[half:, half:]
+    W = inverse_of(A) @ B
+    C -= B.T @ W
+    V = W @ inverse_of(C)
+    A += V @ W.T
+    np.negative(V, out=B)
+    G[half:, :half] = B.T
+    return G
+
+
+def inverse_of_small(G):
+    """The same by LAPACK, as a new matrix."""
     if not len(G):
         return G
     kind = "s" if G.dtype == np.float32 else "d"
+    upper = np.triu(G)
     # The transpose is in Fortran's order, so that LAPACK works in place.
-    factor, failed = getattr(lapack, kind + "potrf")(G.T, lower=True, overwrite_a=True)
+    factor, failed = getattr(lapack, kind + "potrf")(upper.T, lower=True, overwrite_a=True)
     if not failed:
         factor, failed = getattr(lapack, kind + "potri")(factor, lower=True, overwrite_c=True)
     if failed:
         raise np.linalg.LinAlgError("the matrix of a ridge regression is not positive definite")
-    out = factor.T  # its upper triangle is the inverse
-    for at in chunks(len(out), out.itemsize * len(out)):
-        out[at, : at.start] = out[: at.start, at].T
-        corner = np.triu(out[at, at])
-        out[at, at] = corner + np.triu(corner, 1).T
-    return out
+    upper = np.triu(factor.T)
+    return upper + np.triu(upper, 1).T
 
 
 class Inverse:
