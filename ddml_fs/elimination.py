@@ -18,6 +18,7 @@ REFIT = 0.5  # share of the features that is dropped before the model is fitted 
 SINGLE = 8  # with so many features or fewer, the model is fitted again after every drop
 UNSTABLE = 0.001  # p-value of equal effects in all domains, above which they count as equal
 MOST = 1500  # columns in the elimination; the rest follow, ordered by their own gains
+MANY = 500  # columns from which threads save time in a fit
 TINY = 1e-9
 
 
@@ -81,8 +82,9 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
     fits = [Remaining(model, c) for c in range(model.n_outcomes)]
     columns = np.flatnonzero(np.isin(model.own, alive))
     while len(alive):
-        for fit in fits:
-            fit.refit(columns, alive, risk_aversion)
+        with threadpool_limits(None if len(columns) > MANY else 1):
+            for fit in fits:
+                fit.refit(columns, alive, risk_aversion)
         n_drops = max(1, int(REFIT * len(alive))) if len(alive) > SINGLE else 1
         with threadpool_limits(1):  # many small updates, in which threads wait for one another
             for _ in range(n_drops):
@@ -125,6 +127,7 @@ class Remaining:
         k, own = len(columns), self.model.own[columns]
         self.start, self.b, self.omega = fit.beta, fit.beta[:k].copy(), fit.omega[:k, :k].copy()
         self.columns = columns
+        self.n_features_left = len(alive)  # when the model was fitted
         self.first = np.searchsorted(own, np.arange(self.model.n_features))
         self.size = np.bincount(own, minlength=self.model.n_features)
         straight = own[~self.model.bent[columns]]
@@ -147,6 +150,8 @@ class Remaining:
 
         Nonlinear columns cost no more than they gain: without them, the feature would be a line.
         """
+        if len(self.columns) == self.n_features_left:  # one column each
+            return self._losses(self.first[alive][:, None]) * self.kept[alive] - 1
         out = np.empty(len(alive))
         kinds = np.column_stack([self.size, self.n_straight])[alive]
         for k, s in np.unique(kinds, axis=0):
@@ -167,7 +172,10 @@ class Remaining:
     def drop(self, feature):
         """Set the coefficients of a feature to zero; the others follow."""
         at = self.columns_of(feature)
-        share = np.linalg.solve(self.omega[at, at], self.omega[at]).T  # (P, k)
+        if self.size[feature] == 1:
+            share = (self.omega[at] / self.omega[at, at]).T  # (P, k)
+        else:
+            share = np.linalg.solve(self.omega[at, at], self.omega[at]).T
         self.b = self.b - share @ self.b[at]
         # In place, as the time is that of reading and writing Ω; it is symmetric.
         dgemm(-1, self.omega[at].T.copy(), share.T, 1, self.omega.T, overwrite_c=True)
