@@ -5,6 +5,7 @@ A ridge regression starts with all features. Again and again the feature is drop
 given those that remain, is the smallest. The order is that of the drops, last first.
 """
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -81,28 +82,34 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
     dropped: list = []  # worst first
     fits = [Remaining(model, c) for c in range(model.n_outcomes)]
     columns = np.flatnonzero(np.isin(model.own, alive))
-    while len(alive):
-        with threadpool_limits(None if len(columns) > MANY else 1):
+    few = len(columns) <= MANY
+    with one_thread(few):
+        while len(alive):
             for fit in fits:
                 fit.refit(columns, alive, risk_aversion)
-        n_drops = max(1, int(REFIT * len(alive))) if len(alive) > SINGLE else 1
-        with threadpool_limits(1):  # many small updates, in which threads wait for one another
-            for _ in range(n_drops):
-                gains = np.mean([fit.gains(alive) for fit in fits], 0)
-                worst = int(np.argmin(gains))
-                f, alive = alive[worst], np.delete(alive, worst)
-                dropped.append(f)
-                scores[f] = gains[worst] / model.n_rows
-                n_risky += np.mean([fit.kept[f] for fit in fits]) < 0
-                for fit in fits:
-                    fit.drop(f)
-                progress.advance()
-        columns = columns[np.isin(model.own[columns], alive)]
+            n_drops = max(1, int(REFIT * len(alive))) if len(alive) > SINGLE else 1
+            with one_thread(not few):
+                for _ in range(n_drops):
+                    gains = np.mean([fit.gains(alive) for fit in fits], 0)
+                    worst = int(np.argmin(gains))
+                    f, alive = alive[worst], np.delete(alive, worst)
+                    dropped.append(f)
+                    scores[f] = gains[worst] / model.n_rows
+                    n_risky += np.mean([fit.kept[f] for fit in fits]) < 0
+                    for fit in fits:
+                        fit.drop(f)
+                    progress.advance()
+            columns = columns[np.isin(model.own[columns], alive)]
     if len(rest):
         best = min(scores[dropped].min(initial=0.0), 0.0)
         scores[rest] = np.minimum(alone[rest] / model.n_rows, best)
     order = np.r_[dropped[::-1], rest, np.flatnonzero(size == 0)].astype(np.intp)
     return Elimination(order, scores, F - int(n_risky))
+
+
+def one_thread(needed=True):
+    """A context with one thread of linear algebra, if needed; in small updates others only wait."""
+    return threadpool_limits(1) if needed else nullcontext()
 
 
 class Remaining:

@@ -177,19 +177,19 @@ def collect(
     variance = score.variance(g) * np.ones_like(e)
     order = np.argsort(own, kind="stable")
     bounds = np.searchsorted(own[order], np.arange(F + 1))
-    alone = np.zeros(F, bool)  # features with one column, tested all at once
-    if robust is None:
-        alone = (bounds[1:] - bounds[:-1] == 1) & straight[order[bounds[:-1] % len(order)]]
-    if alone.any():
-        features = np.flatnonzero(alone)
-        at = order[bounds[:-1][features]]
+    several = np.arange(F)
+    if robust is None:  # then features with one column are tested all at once
+        alone = np.flatnonzero(np.diff(bounds) == 1)
+        at = order[bounds[alone]]
+        alone, at = alone[straight[at]], at[straight[at]]
+        several = np.setdiff1d(several, alone)
         use = tested[at] & known[at]
-        features, at = features[use], at[use]
-        given = e[:, features], variance[:, features], dispersion[features], weight
-        chi2[features], df[features] = single_tests(v[:, at], *given)
+        alone, at = alone[use], at[use]
+        own_given = e[:, alone], variance[:, alone], dispersion[alone], weight
+        chi2[alone], df[alone] = single_tests(v[:, at], *own_given)
         spread = np.sqrt(weighted_var(Z[:, at], weight))
-        curve[:, features] = v[:, at] / np.where(spread > 0, spread, 1.0).astype(v.dtype)
-    for f in np.flatnonzero(~alone):
+        curve[:, alone] = v[:, at] / np.where(spread > 0, spread, 1.0).astype(v.dtype)
+    for f in several:
         columns = order[bounds[f] : bounds[f + 1]]
         columns = columns[tested[columns] & known[columns]]
         if not len(columns):
