@@ -125,8 +125,9 @@ def main(
             "",
             table.to_markdown(floatfmt=".1f"),
             "",
-            "ddml_fs: `nuisance='shrunken'` (MLP), `'shrunken_rf'` (`Forest` on the latents of such "
-            f"networks: 10 trees for each residual) and `'ridge'`. Peers: forests of {TREES} trees, timed on {n_features} "
+            "ddml_fs: `nuisance='shrunken'` (MLP), `'shrunken_rf'` (`Forest` on the latents of "
+            "such networks, 10 small trees for each residual) and `'ridge'`. "
+            f"Peers: forests of {TREES} trees, timed on {n_features} "
             "features and extrapolated to all. Memory is the largest sum over all processes of a "
             "method, libraries included. "
             f"Made by `python -m benchmarks.sweep` on {pd.Timestamp.today().date()}, "

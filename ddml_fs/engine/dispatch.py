@@ -158,7 +158,7 @@ class Workers:
             return
 
         def inputs_of(s):
-            with threadpool_limits(1):  # the other cores are busy with shards
+            with threadpool_limits(1), limit_threads(1):  # the other cores are busy with shards
                 return shared.of(job.shards[s])
 
         if len(self.devices) > 1 and not self.backend.is_cluster:
