@@ -12,6 +12,7 @@ from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.ridge import ridge_fits
 from ddml_fs.engine.wide_ridge import wide_ridge_fits
 from ddml_fs.engine.wide_rows import Standard, inverse_of, sparse_of
+from ddml_fs.near_copies import near_copies, near_of
 from ddml_fs.nuisances import closed_form
 
 
@@ -57,6 +58,25 @@ def test_fits_equal_those_of_narrow_tables(n, D, label, weighted, shrinkage, mon
         hold = plan.folds[k].hold
         np.testing.assert_allclose(m[:, hold].T, m_k, atol=exact)
         np.testing.assert_allclose(g[:, hold].T, g_k, atol=1e-4 if label else exact)
+
+
+def test_near_copies_in_chunks(monkeypatch):
+    rng = np.random.RandomState(0)
+    Z = rng.standard_normal((100, 30)).astype(np.float32)
+    for j, i in ((4, 20), (9, 4), (25, 1)):
+        Z[:, j] = Z[:, i] + 0.01 * rng.standard_normal(100)
+    near = near_copies(Z, np.arange(30), Z.std(0))
+    assert near[[20, 9, 25, 4, 3]].tolist() == [4, 4, 1, 4, 3]
+    np.testing.assert_array_equal(near, near_of(np.corrcoef(Z.T)))
+    monkeypatch.setattr(chunks, "CHUNK", 500)
+    np.testing.assert_array_equal(near_copies(Z, np.arange(30), Z.std(0)), near)
+
+
+def test_blocks_of_treatments():
+    plan = plan_of(60, 30, label=False, weighted=False)
+    fit = wide_ridge.WideFit(plan, 0, 1.0, plan.folds[0].hold)
+    for f, block in enumerate(fit._blocks(np.arange(31))):
+        assert fit.use[block].tolist() == plan.block_of(f).tolist()
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3])

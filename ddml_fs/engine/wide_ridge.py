@@ -163,7 +163,7 @@ class WideFit:
         nuisances : Nuisances
         """
         chosen = np.asarray(chosen)
-        blocks = [self.place[self.plan.block_of(f)] for f in chosen]
+        blocks = self._blocks(chosen)
         size = np.array([len(block) for block in blocks], dtype=int)
         own = self.plan.own[chosen]
         alone = (size == 1) & (own >= 0) & self.plan.covariates[own]
@@ -183,6 +183,19 @@ class WideFit:
         for i in np.flatnonzero(~alone & self._inside(own)):
             self._write_block(out, i, own[i], blocks[i])
         return out
+
+    def _blocks(self, chosen):
+        """Places of the covariates that share a block with each treatment, a list of arrays.
+
+        As :meth:`~ddml_fs.engine.plan.Plan.block_of`, which looks at all columns for each of them.
+        """
+        number, own = self.plan.block[self.use], self.plan.own[chosen]
+        order = np.argsort(number, kind="stable")
+        first, last = (
+            np.searchsorted(number[order], self.plan.block[own], side) for side in ("left", "right")
+        )
+        last[own < 0] = first[own < 0]
+        return [order[i:j] for i, j in zip(first, last, strict=True)]
 
     def _inside(self, own):
         """Which treatments, given by their columns, are covariates."""
