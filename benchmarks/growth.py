@@ -133,6 +133,23 @@ def measure(method, n_rows, n_columns):
     return found | {"peak MB": seen.watch.peak}
 
 
+def way_of(method, n_rows, n_columns):
+    """How a sweep is computed at this size; empty for the peers.
+
+    Examples
+    --------
+    >>> way_of("networks", 1000, 5000), way_of("ridge", 1000, 400)
+    ('shared trunk', 'products of columns')
+    """
+    from ddml_fs.engine.plan import WIDE
+
+    if method == NETWORKS:
+        return "shared trunk" if n_columns > WIDE else "separate encoders"
+    if method == RIDGE and 0.8 * n_rows < n_columns:
+        return "products of rows"
+    return "products of columns" if method in (RIDGE, BLOCKS) else ""
+
+
 def exponent(sizes, seconds, start):
     """Slope of log seconds in log size, from a size on; NaN with fewer than two sizes.
 
@@ -214,7 +231,8 @@ def main(
             argv, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | threads
         )
         found = json.loads(done.stdout.splitlines()[-1])
-        rows.append({"grows": grows, "method": name, "rows": n, "columns": d} | found)
+        size = {"grows": grows, "method": name, "rows": n, "columns": d}
+        rows.append(size | {"computed by": way_of(name, n, d)} | found)
         print(rows[-1], flush=True)
     table = pd.DataFrame(rows)
     table["CPU ms per column"] = 1000 * table["CPU seconds"] / table["columns"]
@@ -224,7 +242,8 @@ def main(
         "0/1 columns with 6 % ones, one core, five folds; each fit is a process of its own. Memory "
         f"includes libraries. Peers: forests of 100 trees, timed on {PEER_COLUMNS} columns and "
         "extrapolated to all. Exponents are slopes of log CPU seconds in log size, from "
-        f"{FROM_COLUMNS} columns and from {FROM_ROWS} rows on."
+        f"{FROM_COLUMNS} columns and from {FROM_ROWS} rows on. With more columns than training "
+        "rows, ridge needs the products of the rows only, and grows more slowly from there on."
     )
     write = Writer(folder, command)
     write("growth", "Time and memory against size", table.set_index("grows"), notes, digits=2)

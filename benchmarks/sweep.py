@@ -75,7 +75,7 @@ def econml(X, y, columns, n_jobs=-1):
 METHODS = {
     "ddml_fs, MLP, all cores": (ours("shrunken", -1), True),
     "ddml_fs, MLP, one core": (ours("shrunken", 1), True),
-    "ddml_fs, forests, all cores": (ours("shrunken_rf", -1), True),
+    "ddml_fs, small forests, all cores": (ours("shrunken_rf", -1), True),
     "ddml_fs, ridge": (ours("ridge", 1), True),
     "DoubleML, forests, all cores": (doubleml, False),
     "EconML, forests, all cores": (econml, False),
@@ -117,7 +117,7 @@ def main(
         print(name, rows[name], flush=True)
     table = pd.DataFrame(rows).T
     total = table["seconds, all features"]
-    for own in ("MLP, all cores", "MLP, one core", "forests, all cores"):
+    for own in ("MLP, all cores", "MLP, one core", "small forests, all cores"):
         table[f"time / ours, {own}"] = total / total[f"ddml_fs, {own}"]
     text = "\n".join(
         [
@@ -125,8 +125,9 @@ def main(
             "",
             table.to_markdown(floatfmt=".1f"),
             "",
-            "ddml_fs: `nuisance='shrunken'` (MLP), `'shrunken_rf'` (forests on the latents of such "
-            f"networks) and `'ridge'`. Peers: forests of {TREES} trees, timed on {n_features} "
+            "ddml_fs: `nuisance='shrunken'` (MLP), `'shrunken_rf'` (`Forest` on the latents of "
+            "such networks, 10 small trees for each residual) and `'ridge'`. "
+            f"Peers: forests of {TREES} trees, timed on {n_features} "
             "features and extrapolated to all. Memory is the largest sum over all processes of a "
             "method, libraries included. "
             f"Made by `python -m benchmarks.sweep` on {pd.Timestamp.today().date()}, "

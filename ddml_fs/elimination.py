@@ -5,10 +5,12 @@ A ridge regression starts with all features. Again and again the feature is drop
 given those that remain, is the smallest. The order is that of the drops, last first.
 """
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dgemm
+from threadpoolctl import threadpool_limits
 
 from ddml_fs.domains import heterogeneity, quantile_of_chance
 from ddml_fs.progress import Progress
@@ -17,6 +19,7 @@ REFIT = 0.5  # share of the features that is dropped before the model is fitted 
 SINGLE = 8  # with so many features or fewer, the model is fitted again after every drop
 UNSTABLE = 0.001  # p-value of equal effects in all domains, above which they count as equal
 MOST = 1500  # columns in the elimination; the rest follow, ordered by their own gains
+MANY = 500  # columns from which threads save time in a fit
 TINY = 1e-9
 
 
@@ -79,25 +82,34 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
     dropped: list = []  # worst first
     fits = [Remaining(model, c) for c in range(model.n_outcomes)]
     columns = np.flatnonzero(np.isin(model.own, alive))
-    while len(alive):
-        for fit in fits:
-            fit.refit(columns, alive, risk_aversion)
-        for _ in range(max(1, int(REFIT * len(alive))) if len(alive) > SINGLE else 1):
-            gains = np.mean([fit.gains(alive) for fit in fits], 0)
-            worst = int(np.argmin(gains))
-            f, alive = alive[worst], np.delete(alive, worst)
-            dropped.append(f)
-            scores[f] = gains[worst] / model.n_rows
-            n_risky += np.mean([fit.kept[f] for fit in fits]) < 0
+    few = len(columns) <= MANY
+    with one_thread(few):
+        while len(alive):
             for fit in fits:
-                fit.drop(f)
-            progress.advance()
-        columns = columns[np.isin(model.own[columns], alive)]
+                fit.refit(columns, alive, risk_aversion)
+            n_drops = max(1, int(REFIT * len(alive))) if len(alive) > SINGLE else 1
+            with one_thread(not few):
+                for _ in range(n_drops):
+                    gains = np.mean([fit.gains(alive) for fit in fits], 0)
+                    worst = int(np.argmin(gains))
+                    f, alive = alive[worst], np.delete(alive, worst)
+                    dropped.append(f)
+                    scores[f] = gains[worst] / model.n_rows
+                    n_risky += np.mean([fit.kept[f] for fit in fits]) < 0
+                    for fit in fits:
+                        fit.drop(f)
+                    progress.advance()
+            columns = columns[np.isin(model.own[columns], alive)]
     if len(rest):
         best = min(scores[dropped].min(initial=0.0), 0.0)
         scores[rest] = np.minimum(alone[rest] / model.n_rows, best)
     order = np.r_[dropped[::-1], rest, np.flatnonzero(size == 0)].astype(np.intp)
     return Elimination(order, scores, F - int(n_risky))
+
+
+def one_thread(needed=True):
+    """A context with one thread of linear algebra, if needed; in small updates others only wait."""
+    return threadpool_limits(1) if needed else nullcontext()
 
 
 class Remaining:
@@ -122,6 +134,7 @@ class Remaining:
         k, own = len(columns), self.model.own[columns]
         self.start, self.b, self.omega = fit.beta, fit.beta[:k].copy(), fit.omega[:k, :k].copy()
         self.columns = columns
+        self.n_features_left = len(alive)  # when the model was fitted
         self.first = np.searchsorted(own, np.arange(self.model.n_features))
         self.size = np.bincount(own, minlength=self.model.n_features)
         straight = own[~self.model.bent[columns]]
@@ -144,6 +157,8 @@ class Remaining:
 
         Nonlinear columns cost no more than they gain: without them, the feature would be a line.
         """
+        if len(self.columns) == self.n_features_left:  # one column each
+            return self._losses(self.first[alive][:, None]) * self.kept[alive] - 1
         out = np.empty(len(alive))
         kinds = np.column_stack([self.size, self.n_straight])[alive]
         for k, s in np.unique(kinds, axis=0):
@@ -155,13 +170,19 @@ class Remaining:
 
     def _losses(self, at):
         """Loss of log-likelihood without columns (f, k), for each of f sets of them."""
+        if at.shape[1] == 1:
+            own = at[:, 0]
+            return self.b[own] ** 2 / self.omega[own, own] / 2
         b, omega = self.b[at], self.omega[at[:, :, None], at[:, None]]
         return (b * np.linalg.solve(omega, b[..., None])[..., 0]).sum(1) / 2
 
     def drop(self, feature):
         """Set the coefficients of a feature to zero; the others follow."""
         at = self.columns_of(feature)
-        share = np.linalg.solve(self.omega[at, at], self.omega[at]).T  # (P, k)
+        if self.size[feature] == 1:
+            share = (self.omega[at] / self.omega[at, at]).T  # (P, k)
+        else:
+            share = np.linalg.solve(self.omega[at, at], self.omega[at]).T
         self.b = self.b - share @ self.b[at]
         # In place, as the time is that of reading and writing Ω; it is symmetric.
         dgemm(-1, self.omega[at].T.copy(), share.T, 1, self.omega.T, overwrite_c=True)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from ddml_fs.inference import separation
-from ddml_fs.score_tests import COLLINEAR, Robust, best_sum, design_effects
+from ddml_fs.score_tests import COLLINEAR, Robust, best_sum, design_effects, single_tests
 from ddml_fs.scores import log_odds
 from ddml_fs.weights import column, varies, weighted_mean, weighted_var
 
@@ -177,7 +177,19 @@ def collect(
     variance = score.variance(g) * np.ones_like(e)
     order = np.argsort(own, kind="stable")
     bounds = np.searchsorted(own[order], np.arange(F + 1))
-    for f in range(F):
+    several = np.arange(F)
+    if robust is None:  # then features with one column are tested all at once
+        alone = np.flatnonzero(np.diff(bounds) == 1)
+        at = order[bounds[alone]]
+        alone, at = alone[straight[at]], at[straight[at]]
+        several = np.setdiff1d(several, alone)
+        use = tested[at] & known[at]
+        alone, at = alone[use], at[use]
+        own_given = e[:, alone], variance[:, alone], dispersion[alone], weight
+        chi2[alone], df[alone] = single_tests(v[:, at], *own_given)
+        spread = np.sqrt(weighted_var(Z[:, at], weight))
+        curve[:, alone] = v[:, at] / np.where(spread > 0, spread, 1.0).astype(v.dtype)
+    for f in several:
         columns = order[bounds[f] : bounds[f + 1]]
         columns = columns[tested[columns] & known[columns]]
         if not len(columns):

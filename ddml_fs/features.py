@@ -131,12 +131,15 @@ class Encoding:
         if isinstance(X, pd.DataFrame):
             readers = [reader_of(X.iloc[:, j]) for j in range(X.shape[1])]
         else:
-            missing = np.isnan(X).sum(0) if np.isnan(X).any() else np.zeros(X.shape[1], int)
+            missing, middle = np.empty(X.shape[1], bool), np.empty(X.shape[1])
+            for at in chunks(X.shape[1], 8 * len(X)):
+                part = np.ascontiguousarray(X[:, at].T)
+                missing[at], middle[at] = np.isnan(part).any(1), np.median(part, 1)
             readers = [
                 reader_of(pd.Series(X[:, j], name=name))
-                if k
-                else Reader(name, "number", fill=float(np.median(X[:, j])))
-                for j, (name, k) in enumerate(zip(names, missing, strict=True))
+                if missing[j]
+                else Reader(name, "number", fill=float(middle[j]))
+                for j, name in enumerate(names)
             ]
         if groups is None:
             return cls(readers, np.arange(len(readers)), list(names))
@@ -297,7 +300,7 @@ def read_features(X, feature, n_features, weight=1.0):
     >>> features.group.tolist(), features.binary.tolist(), features.Z[:, 0].tolist()
     ([0, -1, 1, 0], [True, False], [0.0, 1.0, 0.0, 0.0])
     """
-    low, high = X.min(0), X.max(0)
+    low, high = X.min(0).astype(np.float64), X.max(0).astype(np.float64)
     varies, binary, step, sd = (np.empty(X.shape[1], kind) for kind in (bool, bool, float, float))
     Z, keys = np.empty(X.shape, np.float32), []
     for at in chunks(X.shape[1], 8 * len(X)):
@@ -310,22 +313,21 @@ def read_features(X, feature, n_features, weight=1.0):
         step[at] = np.where(varies[at] & ~binary[at], 2.0 ** np.frexp(values.std(0))[1], 1.0)
         values /= step[at]
         sd[at] = np.sqrt(weighted_var(values, weight))
-        known = zip(values.T, sd[at], varies[at], strict=True)
-        keys += [key_of(x, s) if varied else None for x, s, varied in known]
+        rows = np.ascontiguousarray(values.T), sd[at], varies[at]
+        keys += [key_of(x, s) if varied else None for x, s, varied in zip(*rows, strict=True)]
         Z[:, at] = values
+    unit = np.where(binary, high - low, step)  # of the values of Z
     group, scale = np.full(n_features, -1), np.ones(n_features)
     place = np.argsort(feature, kind="stable")
     bounds = np.searchsorted(feature[place], np.arange(n_features + 1))
     first: dict = {}
     kept, owners = [], []  # type: list, list
     for f in range(n_features):
-        columns = [j for j in place[bounds[f] : bounds[f + 1]] if varies[j]]
-        if not columns:
+        if not (columns := [j for j in place[bounds[f] : bounds[f + 1]] if varies[j]]):
             continue
         if len(columns) == 1:
             sign, _, key = keys[columns[0]]
-            own = X[:, columns[0]].astype(np.float64, copy=False)
-            scale[f] = np.sqrt(weighted_var(own, weight)) * sign
+            scale[f] = sign * sd[columns[0]] * unit[columns[0]]
         else:
             key = b"".join(keys[j][1] for j in columns)
         if key not in first:
@@ -333,14 +335,12 @@ def read_features(X, feature, n_features, weight=1.0):
             kept += columns
             owners += [first[key]] * len(columns)
         group[f] = first[key]
-    if kept != list(range(X.shape[1])):
-        Z = np.ascontiguousarray(Z[:, kept])
-    own = np.array(owners, dtype=int)
+    Z = Z if kept == list(range(X.shape[1])) else np.ascontiguousarray(Z[:, kept])
     return Features(
         X=X,
         feature=feature,
         Z=Z,
-        own=own,
+        own=(own := np.array(owners, dtype=int)),
         binary=binary[kept],
         unit=sd[kept],
         step=step[kept],

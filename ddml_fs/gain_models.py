@@ -79,6 +79,13 @@ def centred_blocks(Z, own, bent, n_features, group, weight):
         for d in np.unique(group):
             rows = group == d
             Z[rows, at] -= weighted_mean(Z[rows, at], weight[rows])
+    if (np.diff(own) > 0).all():  # one column each, where there is nothing to orthogonalise
+        size = np.empty(Z.shape[1])
+        for at in chunks(Z.shape[1], 8 * len(Z)):
+            size[at] = np.sqrt(weighted_mean(Z[:, at] ** 2, weight))
+            Z[:, at] /= np.maximum(size[at], TINY)
+        kept = size > TINY
+        return (Z, own, bent) if kept.all() else (Z[:, kept], own[kept], bent[kept])
     features, curved, n = [], [], 0
     bounds = np.searchsorted(own, np.arange(n_features + 1))
     for f in range(n_features):
@@ -304,7 +311,8 @@ class RowModel:
         beta = ridge_index(A, y, penalty / own.sum(), True, start=start, weight=own)
         p = expit(A @ beta)
         w = own * np.maximum(p * (1 - p), LEAST_WEIGHT)
-        H = (A * w[:, None]).T @ A
+        S = A * np.sqrt(w)[:, None]
+        H = S.T @ S  # of one factor, as a symmetric product takes half the time
         H[np.diag_indices_from(H)] += penalty + TINY * len(A)
         return Fit(beta, np.linalg.inv(H), partial(self._by_domain, A, w, own * (y - p)))
 

@@ -4,6 +4,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from ddml_fs.chunks import chunks
 from ddml_fs.weights import column, weighted_mean
 
 DIGITS = 5  # number of digits by which standardised columns are compared
@@ -31,15 +32,25 @@ def near_copies(Z, own, unit, weight=1.0):
     standard -= weighted_mean(standard, weight).astype(Z.dtype)
     standard /= unit[alone].astype(Z.dtype)
     standard *= column(np.sqrt(weight).astype(Z.dtype), standard)
-    near[own[alone]] = own[alone][near_of(standard.T @ standard / len(Z))]
+    first = np.empty(len(alone), dtype=int)
+    for at in chunks(len(alone), standard.itemsize * len(alone)):
+        # A column is its own copy, so that columns after it do not matter.
+        R = standard[:, at].T @ standard[:, : at.stop] / len(Z)
+        first[at] = np.argmax(np.abs(R) > NEAR, 1)
+    near[own[alone]] = own[alone][chained(first)]
     return near
 
 
 def near_of(R):
     """For each column the first one that nearly repeats it, from correlations (F, F)."""
-    near = np.arange(len(R))
-    for i, first in enumerate(np.argmax(np.abs(R) > NEAR, 1)):
-        near[i] = near[first]
+    return chained(np.argmax(np.abs(R) > NEAR, 1))
+
+
+def chained(first):
+    """For each column the end of the chain of columns that each repeat an earlier one, (F,)."""
+    near = np.arange(len(first))
+    for i, j in enumerate(first):
+        near[i] = near[j]
     return near
 
 
@@ -55,8 +66,10 @@ def key_of(values, sd):
     """
     standard = np.round((values - values.mean()) / sd, DIGITS)
     sign = np.sign(standard[np.argmax(np.abs(standard) > 0.1)])
-    key, turned = (
-        blake2b((standard * turn + 0.0).astype(np.float32).tobytes()).digest()
-        for turn in (1.0, sign)
-    )
-    return sign, key, turned
+    key = digest(standard)
+    return sign, key, key if sign == 1 else digest(standard * sign)
+
+
+def digest(values):
+    """A short name of values; 0.0 removes negative zeros."""
+    return blake2b((values + 0.0).astype(np.float32).tobytes()).digest()

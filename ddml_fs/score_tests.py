@@ -77,6 +77,29 @@ def best_sum(V, e, variance, dispersion, weight, robust=None):
     return b, ((vectors[:, known].T @ part) ** 2 / values[known]).sum(), int(known.sum())
 
 
+def single_tests(V, e, variance, dispersion, weight):
+    """The score tests of :func:`best_sum` for many features with one column each.
+
+    Parameters
+    ----------
+    V, e, variance : arrays of shape (N, F)
+    dispersion : array of shape (F,)
+    weight : array of shape (N,)
+
+    Returns
+    -------
+    chi2 : array of shape (F,)
+    df : int array of shape (F,)
+        1, or 0 for a column without variation.
+    """
+    V = V.astype(np.float64)
+    U = np.einsum("nf,nf,n->f", V, e, weight, optimize=False)
+    M = np.einsum("nf,nf,nf,n->f", V, V, variance, weight, optimize=False)
+    known = M > 0
+    chi2 = np.divide(U**2, M * dispersion, out=np.zeros(len(M)), where=known)
+    return chi2, known.astype(int)
+
+
 def design_effects(moments, U, I, domain, robust=None):
     """Robust over model-based variance of each effect, (F,).
 

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from ddml_fs.chunks import chunks
 from ddml_fs.domains import across_domains
 from ddml_fs.encoding import Target, strata_of
+from ddml_fs.engine.devices import in_threads
 from ddml_fs.engine.folds import draw_seed
 from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.resources import Resources
@@ -276,11 +277,14 @@ def in_parts(part, n_rows, n_features):
 
     ``part`` is a function from a slice of the features to the evidence on them.
     """
-    influence, found = np.empty((n_rows, n_features), np.float32), []
-    for at in chunks(n_features, 32 * n_rows):
+    influence = np.empty((n_rows, n_features), np.float32)
+
+    def collected(at):
         own = part(at)
         influence[:, at] = own.influence
-        found.append(replace(own, influence=influence[:, :0]))
+        return replace(own, influence=influence[:, :0])
+
+    found = list(in_threads(collected, chunks(n_features, 32 * n_rows)))
     return replace(joined(found), influence=influence)
 
 

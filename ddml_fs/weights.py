@@ -57,6 +57,8 @@ def weighted_mean(values, weight=1.0):
     >>> float(weighted_mean(np.array([1.0, 4.0]), np.array([2.0, 1.0])))
     2.0
     """
+    if np.ndim(weight) == 0 or (np.ndim(values) == 2 and not np.ptp(weight)):
+        return np.mean(values, 0, dtype=np.float64)  # the same, without a table of products
     return np.mean(column(weight, values) * values, 0, dtype=np.float64) / np.mean(weight)
 
 

@@ -7,10 +7,12 @@ from scipy.special import expit
 
 from ddml_fs import CausalFeatureSelector, chunks
 from ddml_fs.engine import wide_ridge, wide_rows
+from ddml_fs.engine.devices import limit_threads
 from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.ridge import ridge_fits
 from ddml_fs.engine.wide_ridge import wide_ridge_fits
-from ddml_fs.engine.wide_rows import Standard, inverse_of
+from ddml_fs.engine.wide_rows import Standard, inverse_of, sparse_of
+from ddml_fs.near_copies import near_copies, near_of
 from ddml_fs.nuisances import closed_form
 
 
@@ -58,6 +60,25 @@ def test_fits_equal_those_of_narrow_tables(n, D, label, weighted, shrinkage, mon
         np.testing.assert_allclose(g[:, hold].T, g_k, atol=1e-4 if label else exact)
 
 
+def test_near_copies_in_chunks(monkeypatch):
+    rng = np.random.RandomState(0)
+    Z = rng.standard_normal((100, 30)).astype(np.float32)
+    for j, i in ((4, 20), (9, 4), (25, 1)):
+        Z[:, j] = Z[:, i] + 0.01 * rng.standard_normal(100)
+    near = near_copies(Z, np.arange(30), Z.std(0))
+    assert near[[20, 9, 25, 4, 3]].tolist() == [4, 4, 1, 4, 3]
+    np.testing.assert_array_equal(near, near_of(np.corrcoef(Z.T)))
+    monkeypatch.setattr(chunks, "CHUNK", 500)
+    np.testing.assert_array_equal(near_copies(Z, np.arange(30), Z.std(0)), near)
+
+
+def test_blocks_of_treatments():
+    plan = plan_of(60, 30, label=False, weighted=False)
+    fit = wide_ridge.WideFit(plan, 0, 1.0, plan.folds[0].hold)
+    for f, block in enumerate(fit._blocks(np.arange(31))):
+        assert fit.use[block].tolist() == plan.block_of(f).tolist()
+
+
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 def test_rows_times_slopes(offset, monkeypatch):
     """Means are subtracted last if they are small, and before the product if not."""
@@ -77,21 +98,50 @@ def test_products_of_sparse_columns(monkeypatch):
     rng = np.random.RandomState(0)
     X = (rng.random_sample((300, 50)) < 0.03) * rng.standard_normal((300, 50))
     rows, columns, weight = rng.permutation(300)[:200], np.arange(3, 48), rng.rand(200)
-    A = Standard.of(X, rows, np.ones(300), np.float64).shifted(rng.standard_normal(50))
-    plain = A.part(rows, columns)
     monkeypatch.setattr(chunks, "CHUNK", 1e4)
-    for share in (0.05, 0.0):
-        monkeypatch.setattr(wide_rows, "SPARSE", share)
-        found = A.products(rows, columns, weight)
-        np.testing.assert_allclose(found, (weight[:, None] * plain).T @ plain, atol=1e-9)
+    shift = rng.standard_normal(50)
+    for threads in (1, 2):
+        for part in (sparse_of(X), None):
+            A = Standard.of(X, rows, np.ones(300), np.float64, part).shifted(shift)
+            plain = A.part(rows, columns)
+            with limit_threads(threads):
+                found = A.products(rows, columns, weight)
+            slow = (weight[:, None] * plain).T @ plain
+            np.testing.assert_allclose(np.triu(found), np.triu(slow), atol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sparse_table_equals_the_dense_one(weighted, monkeypatch):
+    """Scales, products with slopes and sums; a column that never varies, and one of zeros."""
+    monkeypatch.setattr(chunks, "CHUNK", 1e4)
+    rng = np.random.RandomState(0)
+    X = (rng.random_sample((300, 50)) < 0.01) * rng.poisson(3, (300, 50)).astype(np.float32)
+    X[:, 4], X[:, 5], X[:, 6] = 0.1, 0.0, rng.rand(300) > 0.2
+    rows, weight = rng.permutation(300)[:200], rng.rand(300) if weighted else np.ones(300)
+    table = sparse_of(X)
+    np.testing.assert_array_equal(table.toarray(), X)
+    dense, thin = (Standard.of(X, rows, weight, np.float32, part) for part in (None, table))
+    np.testing.assert_allclose(thin.mean, dense.mean, rtol=1e-12)
+    np.testing.assert_allclose(thin.inverse, dense.inverse, rtol=1e-12)
+    assert thin.inverse[4] == thin.inverse[5] == 0
+    slopes, values = rng.standard_normal((50, 7)).astype(np.float32), rng.standard_normal(300)
+    for columns in (np.arange(50), np.array([3, 6, 40])):
+        found, slow = (A.times(rows, columns, slopes[columns]) for A in (thin, dense))
+        np.testing.assert_allclose(found, slow, atol=1e-4)
+    np.testing.assert_allclose(thin.cross(values), dense.cross(values), atol=1e-3)
+    np.testing.assert_allclose(thin.dot(values[:50]), dense.dot(values[:50]), atol=1e-3)
+    monkeypatch.setattr(wide_rows, "SPARSE", 0.0)
+    assert sparse_of(X) is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_inverse_in_place(dtype, monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK", 1e4)
+def test_inverse_in_halves(dtype, monkeypatch):
+    """What is below the diagonal is not read."""
+    monkeypatch.setattr(wide_rows, "SMALL", 20)
     A = np.random.RandomState(0).standard_normal((200, 90)).astype(dtype)
     G = A.T @ A / 200 + np.eye(90, dtype=dtype)
-    np.testing.assert_allclose(inverse_of(G.copy()) @ G, np.eye(90), atol=1e-5)
+    upper = np.where(np.tri(90, k=-1, dtype=bool), np.nan, G)
+    np.testing.assert_allclose(inverse_of(upper) @ G, np.eye(90), atol=1e-5)
     with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
         inverse_of(-G)
 
@@ -105,8 +155,8 @@ def test_chunks_do_not_change_a_sweep(nuisance, monkeypatch):
     y = rng.binomial(1, expit(X[:, :3].sum(1) - X[:, 3:6].sum(1)))
     domain = np.arange(240) % 2
 
-    def table(X):
-        selector = CausalFeatureSelector(5, nuisance=nuisance, random_state=0)
+    def table(X, n_jobs=1):
+        selector = CausalFeatureSelector(5, nuisance=nuisance, n_jobs=n_jobs, random_state=0)
         return selector.fit(X, y, sample_domain=domain).effects_.drop(columns="selected")
 
     with pytest.warns(match="repeats"):
@@ -114,6 +164,6 @@ def test_chunks_do_not_change_a_sweep(nuisance, monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK", 2e4)
     monkeypatch.setattr(closed_form, "WIDE", 10)
     with pytest.warns(match="repeats"):
-        parts = table(sparse.csr_matrix(X))
+        parts = table(sparse.csr_matrix(X), n_jobs=2)
     numbers = whole.select_dtypes("number").columns
     np.testing.assert_allclose(parts[numbers], whole[numbers], rtol=1e-3, atol=1e-4)

@@ -2,6 +2,8 @@
 
 import gc
 import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import torch
@@ -18,19 +20,28 @@ class ThreadLimit:
 
     def __init__(self):
         self.lock, self.users, self.torch_threads, self.pools = threading.Lock(), 0, 1, None
+        self.own = threading.local()  # ``n``: of the fit that runs in this thread
 
     def enter(self, n):
-        """Use n threads from now on."""
+        """Use n threads from now on; returns how many this thread might use before."""
         with self.lock:
             if not self.users:
                 self.torch_threads, self.pools = torch.get_num_threads(), threadpool_limits(n)
             self.users += 1
             torch.set_num_threads(n)
+            before, self.own.n = self.n, n
+        return before
 
-    def leave(self):
+    @property
+    def n(self):
+        """Number of threads that a computation of this thread may use; 1 outside of a limit."""
+        return getattr(self.own, "n", 1)
+
+    def leave(self, before):
         """Restore the numbers of threads, if no other fit runs."""
         with self.lock:
             self.users -= 1
+            self.own.n = before
             # OpenMP stores the number per thread, so each thread restores its own.
             torch.set_num_threads(self.torch_threads)
             if not self.users and self.pools is not None:
@@ -47,11 +58,46 @@ def limit_threads(n):
     A stack consists of many small operations, where waiting for other threads takes longer than the
     work that they save. More cores are used by more workers, as many as the user asks for.
     """
-    LIMIT.enter(min(n, cpu_count()))
+    before = LIMIT.enter(min(n, cpu_count()))
     try:
         yield
     finally:
-        LIMIT.leave()
+        LIMIT.leave(before)
+
+
+def in_threads(function, items):
+    """Call a function for every item, by as many threads as :func:`limit_threads` allows.
+
+    Parameters
+    ----------
+    function : callable
+        What it does most of the time must release Python's lock, as NumPy does. Its linear algebra
+        has one thread per call, unless there is a single item.
+    items : iterable
+
+    Yields
+    ------
+    result : object
+        In the order of the items. At most two calls per thread are ahead of what was read.
+
+    Examples
+    --------
+    >>> with limit_threads(2):
+    ...     list(in_threads(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    n, items = LIMIT.n, list(items)
+    if n == 1 or len(items) == 1:
+        yield from map(function, items)
+        return
+    with threadpool_limits(1), ThreadPoolExecutor(n) as pool:
+        ahead: deque = deque()
+        for item in items:
+            ahead.append(pool.submit(function, item))
+            if len(ahead) == 2 * n:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
 
 
 @contextmanager

@@ -28,6 +28,9 @@ from ddml_fs.engine.trunk import TrunkStack
 from ddml_fs.workers import watch
 
 LOGGER = logging.getLogger(__name__)
+# Weights of the first layers of a shard. With 200 problems × 12 units × 400 words, two threads wait
+# for Python's lock 1 % of the time, and 2 % with forests (Amazon books, measured once by hand).
+LARGE_STACK = 500_000
 SEAT: dict = {}  # what the process of a device holds; it has one job, and ends with it
 
 
@@ -65,6 +68,17 @@ class Job:
     def rows(self, device):
         """X on a device; None with a trunk."""
         return None if self.X is None else tensor_of(self.X).to(device)
+
+    @property
+    def in_threads(self):
+        """Whether threads solve the shards as fast as processes would, which take time to start.
+
+        So it is if Python's lock is rarely waited for: with large operations and short training.
+        """
+        if self.settings.shrinkage == 0 or (self.pair is not None and self.arms):
+            return self.settings.trunk
+        weights = 3 * self.settings.sizes.H * self.plan.X.shape[1]  # of the first layer
+        return self.settings.trunk or max(map(len, self.shards)) * weights >= LARGE_STACK
 
     def shape(self, members):
         """Shape of the predictions of problems: functions, problems, rows of the largest fold."""
@@ -144,16 +158,15 @@ class Workers:
             return
 
         def inputs_of(s):
-            with threadpool_limits(1):  # the other cores are busy with shards
+            with threadpool_limits(1), limit_threads(1):  # the other cores are busy with shards
                 return shared.of(job.shards[s])
 
         if len(self.devices) > 1 and not self.backend.is_cluster:
             yield from solve_by_device(job, inputs_of, numbers, self.devices[: self.n])
             return
         given, n, how = self.backend.share(job), len(self.devices), {}
-        if job.X is None and not self.backend.is_cluster:
-            # Shards with a trunk are large operations, for which threads are enough. They share all
-            # memory but their inputs, so that no more than one of these waits.
+        if job.in_threads and not self.backend.is_cluster:
+            # They share all memory but their inputs, so that no more than one of these waits.
             how = {"prefer": "threads", "pre_dispatch": self.n + 1}
         calls = (
             (s, {"job": given, "s": s, "inputs": inputs_of(s), "device": self.devices[s % n]})

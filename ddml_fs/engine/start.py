@@ -4,6 +4,7 @@ import numpy as np
 from scipy.special import logit
 
 from ddml_fs.engine.wide_ridge import WideFit
+from ddml_fs.engine.wide_rows import sparse_of
 
 CLIP = 1e-3  # of the share of a binary treatment
 
@@ -22,6 +23,7 @@ class RidgeStart:
 
     def __init__(self, plan, shrinkage):
         self.plan, self.shrinkage = plan, shrinkage
+        self.sparse = sparse_of(plan.X)
         self.last = None  # number of a fold, and its fit: only one is kept
 
     def fit(self, k):
@@ -29,7 +31,7 @@ class RidgeStart:
         if self.last is None or self.last[0] != k:
             self.last = None  # free the memory first
             every = np.arange(len(self.plan.Y))
-            self.last = k, WideFit(self.plan, k, self.shrinkage, every)
+            self.last = k, WideFit(self.plan, k, self.shrinkage, every, self.sparse)
         return self.last[1]
 
     def of(self, members):

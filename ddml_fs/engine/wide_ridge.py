@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from ddml_fs.chunks import chunks
-from ddml_fs.engine.wide_rows import Inverse, Standard
+from ddml_fs.engine.devices import in_threads
+from ddml_fs.engine.wide_rows import Inverse, Standard, sparse_of
 from ddml_fs.weights import weighted_mean
 
 # With a larger penalty, single precision is enough: its error is at most 6e-8 · D/λ.
@@ -101,31 +102,44 @@ class WideFit:
     shrinkage : float
     new : int array of shape (n_new,)
         Rows that are predicted.
+    sparse : csr_matrix of shape (N, D), optional
+        X without its zeros, see :func:`~ddml_fs.engine.wide_rows.sparse_of`.
     """
 
-    def __init__(self, plan, k, shrinkage, new):
+    def __init__(self, plan, k, shrinkage, new, sparse=None):
         self.plan, self.new, self.train = plan, new, plan.folds[k].train
         self.penalty = plan.penalty(shrinkage, k)
         weight = plan.weight[self.train]
         self.weight = weight / weight.mean()
         dtype = np.float32 if self.penalty >= SINGLE else np.float64
-        self.A = Standard.of(plan.X, self.train, plan.weight, dtype)
+        self.A = Standard.of(plan.X, self.train, plan.weight, dtype, sparse)
         self.use = np.flatnonzero(plan.covariates)
         self.place = np.full(plan.X.shape[1], -1)
         self.place[self.use] = np.arange(len(self.use))
-        self.linear = self._inverse(self.A, self.weight)
-        self.outcomes = [self._outcome(c) for c in range(plan.Y.shape[1])]
+        # What does not depend on the linear regression is fitted beside it.
+        labels = [None, *np.flatnonzero(plan.binary_Y)]
+        self.linear, *found = in_threads(self._regression, labels)
+        known = dict(zip(labels[1:], found, strict=True))
+        self.outcomes = [
+            known[c] if c in known else self._number(c) for c in range(plan.Y.shape[1])
+        ]
 
     def _inverse(self, A, weight):
         return Inverse(A, self.train, weight, self.penalty, self.use, self.new)
 
-    def _outcome(self, c):
-        Y, D = self.plan.Y[self.train, c].astype(np.float64), self.A.shape[1]
-        if not self.plan.binary_Y[c]:
-            level, beta = float(weighted_mean(Y, self.weight)), np.zeros(D)
-            fits, coefficients = self.linear.fitted((Y - level)[:, None].astype(self.A.dtype))
-            beta[self.use] = coefficients(slice(None))[:, 0]
-            return Outcome(level, fits[:, 0], beta, self.linear)
+    def _number(self, c):
+        """The regression of outcome c, a number."""
+        Y, beta = self.plan.Y[self.train, c].astype(np.float64), np.zeros(self.A.shape[1])
+        level = float(weighted_mean(Y, self.weight))
+        fits, coefficients = self.linear.fitted((Y - level)[:, None].astype(self.A.dtype))
+        beta[self.use] = coefficients(slice(None))[:, 0]
+        return Outcome(level, fits[:, 0], beta, self.linear)
+
+    def _regression(self, c):
+        """The regression of outcome c, a label; for None, the inverse of all treatments."""
+        if c is None:
+            return self._inverse(self.A, self.weight)
+        Y = self.plan.Y[self.train, c].astype(np.float64)
         options = self.weight, self.penalty, self.plan.covariates
         intercept, beta = logistic_coefficients(self.A, self.train, Y, *options)
         index = intercept + self.A.dot(beta)
@@ -149,7 +163,7 @@ class WideFit:
         nuisances : Nuisances
         """
         chosen = np.asarray(chosen)
-        blocks = [self.place[self.plan.block_of(f)] for f in chosen]
+        blocks = self._blocks(chosen)
         size = np.array([len(block) for block in blocks], dtype=int)
         own = self.plan.own[chosen]
         alone = (size == 1) & (own >= 0) & self.plan.covariates[own]
@@ -169,6 +183,19 @@ class WideFit:
         for i in np.flatnonzero(~alone & self._inside(own)):
             self._write_block(out, i, own[i], blocks[i])
         return out
+
+    def _blocks(self, chosen):
+        """Places of the covariates that share a block with each treatment, a list of arrays.
+
+        As :meth:`~ddml_fs.engine.plan.Plan.block_of`, which looks at all columns for each of them.
+        """
+        number, own = self.plan.block[self.use], self.plan.own[chosen]
+        order = np.argsort(number, kind="stable")
+        first, last = (
+            np.searchsorted(number[order], self.plan.block[own], side) for side in ("left", "right")
+        )
+        last[own < 0] = first[own < 0]
+        return [order[i:j] for i, j in zip(first, last, strict=True)]
 
     def _inside(self, own):
         """Which treatments, given by their columns, are covariates."""
@@ -236,10 +263,11 @@ def wide_ridge_fits(plan, shrinkage):
         Numbers of some treatments.
     m, g : arrays of shape (n_hold, F)
     """
+    sparse = sparse_of(plan.X)
     for k, fold in enumerate(plan.folds):
-        fit = WideFit(plan, k, shrinkage, fold.hold)
-        for part in chunks(plan.T.shape[1], 8 * max(len(fold.hold), plan.X.shape[1])):
-            at = np.arange(part.start, part.stop)
-            found = fit.treatments(at)
+        fit = WideFit(plan, k, shrinkage, fold.hold, sparse)
+        parts = chunks(plan.T.shape[1], 8 * max(len(fold.hold), plan.X.shape[1]))
+        every = [np.arange(part.start, part.stop) for part in parts]
+        for at, found in zip(every, in_threads(fit.treatments, every), strict=True):
             for c, level in enumerate(found.level):
                 yield k, c, at, found.m + found.mean, found.g[c] + level

@@ -9,11 +9,27 @@ from scipy.linalg import lapack
 from scipy.sparse import csr_matrix, diags, vstack
 
 from ddml_fs.chunks import chunks
+from ddml_fs.engine.devices import in_threads
 from ddml_fs.engine.ridge import FLAT
 from ddml_fs.weights import weighted_mean
 
 LEVEL = 30.0  # mean of a column in standard deviations, up to which it can be subtracted last
-SPARSE = 0.05  # share of values that are not 0, below which products of columns are sparse
+SMALL = 640  # columns up to which LAPACK inverts a matrix at once
+SPARSE = 0.05  # share of values that are not 0, below which products skip the zeros
+
+
+def sparse_of(X):
+    """A table as a sparse matrix in double precision if it holds zeros mostly, or None.
+
+    Parameters
+    ----------
+    X : array of shape (N, D)
+    """
+    first = X[: max(1, len(X) // 8)]
+    if np.count_nonzero(first) >= SPARSE * first.size:
+        return None
+    at = chunks(len(X), 8 * X.shape[1])
+    return csr_matrix(vstack([csr_matrix(X[rows], dtype=np.float64) for rows in at]))
 
 
 class Standard:
@@ -25,22 +41,27 @@ class Standard:
     mean, inverse : arrays of shape (D,)
     dtype : dtype
         Of the rows that are made.
+    sparse : csr_matrix of shape (N, D), optional
+        X without its zeros, see :func:`sparse_of`; products then skip them.
     """
 
-    def __init__(self, X, mean, inverse, dtype):
+    def __init__(self, X, mean, inverse, dtype, sparse=None):
         self.X, self.mean, self.inverse, self.dtype = X, mean, inverse, np.dtype(dtype)
-        self.shape = X.shape
+        self.shape, self.sparse = X.shape, sparse
 
     @classmethod
-    def of(cls, X, train, weight, dtype):
+    def of(cls, X, train, weight, dtype, sparse=None):
         """Rows that are standardised by the training rows; columns constant there become 0."""
-        mean, sd = np.empty(X.shape[1]), np.empty(X.shape[1])
-        for at in chunks(X.shape[1], 8 * len(train)):
-            part = X[train, at].astype(np.float64)
-            mean[at] = weighted_mean(part, weight[train])
-            sd[at] = np.sqrt(weighted_mean((part - mean[at]) ** 2, weight[train]))
+        if sparse is None:
+            mean, sd = np.empty(X.shape[1]), np.empty(X.shape[1])
+            for at in chunks(X.shape[1], 8 * len(train)):
+                part = X[train, at].astype(np.float64)
+                mean[at] = weighted_mean(part, weight[train])
+                sd[at] = np.sqrt(weighted_mean((part - mean[at]) ** 2, weight[train]))
+        else:
+            mean, sd = sparse_scales(sparse[train], weight[train])
         inverse = np.divide(1.0, sd, out=np.zeros_like(sd), where=sd > FLAT)
-        return cls(X, mean, inverse, dtype)
+        return cls(X, mean, inverse, dtype, sparse)
 
     @property
     def scale(self):
@@ -49,7 +70,8 @@ class Standard:
 
     def shifted(self, centre):
         """The rows minus a row (D,)."""
-        return Standard(self.X, self.mean + centre * self.scale, self.inverse, self.dtype)
+        mean = self.mean + centre * self.scale
+        return Standard(self.X, mean, self.inverse, self.dtype, self.sparse)
 
     def part(self, rows, columns):
         """Some rows and columns, each given by a slice or an array of numbers, (n, d)."""
@@ -66,13 +88,20 @@ class Standard:
 
     def times(self, rows, columns, slopes):
         """Some rows and columns times slopes (d, k), (n, k)."""
-        out = np.empty((len(rows), slopes.shape[1]), self.dtype)
         mean, inverse = self.mean[columns], self.inverse[columns]
-        if self.X.dtype != self.dtype or np.abs(mean * inverse).max(initial=0.0) > LEVEL:
+        # Columns that are near their means can be centred afterwards.
+        near = np.abs(mean * inverse).max(initial=0.0) <= LEVEL
+        if self.sparse is not None and near:
+            scaled = np.multiply(inverse[:, None].astype(self.dtype), slopes, order="C")
+            part = self.sparse[rows].astype(self.dtype)
+            out = (part if len(columns) == self.shape[1] else part[:, columns]) @ scaled
+            out -= mean.astype(self.dtype) @ scaled
+            return out
+        out = np.empty((len(rows), slopes.shape[1]), self.dtype)
+        if self.X.dtype != self.dtype or not near:
             for at, part in self.row_chunks(rows, columns):
                 out[at] = part @ slopes
             return out
-        # The columns are near their means, so that these can be subtracted afterwards.
         scaled = inverse[:, None].astype(self.dtype) * slopes
         every = len(rows) == len(self.X) and (np.diff(rows) == 1).all()
         for at in chunks(len(rows), self.dtype.itemsize * self.shape[1]):
@@ -84,19 +113,26 @@ class Standard:
     def dot(self, beta):
         """All rows times coefficients (D,), (N,)."""
         scaled = self.inverse * beta
+        if self.sparse is not None:
+            return self.sparse @ scaled - self.mean @ scaled
         return self.X @ scaled.astype(self.X.dtype) - self.mean @ scaled
 
     def cross(self, values):
         """Sums (D,) of the rows times values (N,)."""
-        sums = values.astype(self.X.dtype) @ self.X
+        if self.sparse is not None:
+            sums = self.sparse.T @ values
+        else:
+            sums = values.astype(self.X.dtype) @ self.X
         return (sums - values.sum() * self.mean) * self.inverse
 
     def products(self, rows, columns, weight):
-        """AᵀWA of some rows (n,) with weights (n,) and of some columns (d,), (d, d)."""
+        """AᵀWA of some rows (n,) with weights (n,) and of some columns (d,), (d, d).
+
+        It is symmetric, and only the diagonal and what is above it are sure to be there.
+        """
         root = np.sqrt(weight)
-        first = self.X[rows[: len(rows) // 8]]
-        if np.count_nonzero(first) < SPARSE * first.size:
-            return self._sparse_products(rows, columns, root)
+        if self.sparse is not None:
+            return self._sparse_products(rows, columns, root.astype(np.float64))
         G = np.zeros((len(columns),) * 2, self.dtype)
         for at, part in self.row_chunks(rows, columns):
             part *= root[at, None]
@@ -105,40 +141,77 @@ class Standard:
 
     def _sparse_products(self, rows, columns, root):
         """The same for a table of zeros, mostly."""
-        parts = [
-            csr_matrix(self.X[rows[at]] * root[at, None], dtype=np.float64)
-            for at in chunks(len(rows), 8 * self.shape[1])
-        ]
-        inverse, root = self.inverse[columns], root.astype(np.float64)
-        X = csr_matrix(vstack(parts)[:, columns] @ diags(inverse))
+        inverse = self.inverse[columns]
+        part = self.sparse[rows]
+        part = part if len(columns) == self.shape[1] else part[:, columns]
+        X = csr_matrix(diags(root) @ part @ diags(inverse))
         mean = self.mean[columns] * inverse
         left = X.T @ root - (root @ root) / 2 * mean
         G, turned = np.empty((len(columns),) * 2, self.dtype), csr_matrix(X.T)
         both, swapped = np.column_stack([left, mean]), np.stack([mean, left])
-        for at in chunks(len(G), 8 * len(G)):
-            part = (turned[at] @ X).toarray()
-            part -= both[at] @ swapped
-            G[at] = part
+
+        def write(at):
+            above = slice(at.start, None)  # the rest is never read
+            block = (turned[at] @ X[:, above]).toarray()
+            block -= both[at] @ swapped[:, above]
+            G[at, above] = block
+
+        for _ in in_threads(write, chunks(len(G), 8 * len(G))):
+            pass
         return G
+
+
+def sparse_scales(X, weight):
+    """Weighted means and standard deviations (D,) of the columns of a sparse matrix (n, D).
+
+    Squares are those of centred values, so that a constant column has no spread.
+    """
+    total = weight.sum()
+    mean = X.T @ weight / total
+    own = np.repeat(weight, np.diff(X.indptr))  # of each value that is not 0
+    D = X.shape[1]
+    squares = np.bincount(X.indices, own * (X.data - mean[X.indices]) ** 2, D)
+    zeros = np.maximum(total - np.bincount(X.indices, own, D), 0.0)
+    zeros[np.bincount(X.indices, minlength=D) == X.shape[0]] = 0.0
+    return mean, np.sqrt((squares + zeros * mean**2) / total)
 
 
 def inverse_of(G):
-    """Inverse of a symmetric, positive definite matrix, which is overwritten."""
+    """Inverse of a symmetric, positive definite matrix, which is overwritten.
+
+    Nothing below the diagonal of ``G`` is read. A large matrix is inverted in halves: with
+    G = [[A, B], [Bᵀ, C]], W = A⁻¹B and S = C − BᵀW, the inverse is
+    [[A⁻¹ + WS⁻¹Wᵀ, −WS⁻¹], [., S⁻¹]]. So nearly all time is spent in products, which threads share
+    well and which release Python's lock.
+    """
+    n, half = len(G), len(G) // 2
+    if n <= SMALL:
+        G[:] = inverse_of_small(G)
+        return G
+    A, B, C = G[:half, :half], G[:half, half:], G[half:, half:]
+    W = inverse_of(A) @ B
+    C -= B.T @ W
+    V = W @ inverse_of(C)
+    A += V @ W.T
+    np.negative(V, out=B)
+    G[half:, :half] = B.T
+    return G
+
+
+def inverse_of_small(G):
+    """The same by LAPACK, as a new matrix."""
     if not len(G):
         return G
     kind = "s" if G.dtype == np.float32 else "d"
+    upper = np.triu(G)
     # The transpose is in Fortran's order, so that LAPACK works in place.
-    factor, failed = getattr(lapack, kind + "potrf")(G.T, lower=True, overwrite_a=True)
+    factor, failed = getattr(lapack, kind + "potrf")(upper.T, lower=True, overwrite_a=True)
     if not failed:
         factor, failed = getattr(lapack, kind + "potri")(factor, lower=True, overwrite_c=True)
     if failed:
         raise np.linalg.LinAlgError("the matrix of a ridge regression is not positive definite")
-    out = factor.T  # its upper triangle is the inverse
-    for at in chunks(len(out), out.itemsize * len(out)):
-        out[at, : at.start] = out[: at.start, at].T
-        corner = np.triu(out[at, at])
-        out[at, at] = corner + np.triu(corner, 1).T
-    return out
+    upper = np.triu(factor.T)
+    return upper + np.triu(upper, 1).T
 
 
 class Inverse:

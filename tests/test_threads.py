@@ -1,0 +1,84 @@
+"""Threads: the same results as without them, and what is computed for many columns at once."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ddml_fs import gain_models
+from ddml_fs.engine import dispatch
+from ddml_fs.engine.devices import in_threads, limit_threads
+from ddml_fs.engine.plan import make_plan
+from ddml_fs.engine.resources import Resources
+from ddml_fs.nuisances import Forest, shrunken_network
+from ddml_fs.score_tests import best_sum, single_tests
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_results_are_in_the_order_of_the_items(n):
+    def late(i):
+        time.sleep(0.002 * (20 - i))
+        return i
+
+    with limit_threads(n):
+        assert list(in_threads(late, range(20))) == list(range(20))
+
+
+def test_an_error_in_a_thread_is_raised():
+    with limit_threads(2), pytest.raises(ZeroDivisionError):
+        list(in_threads(lambda i: 1 / i, [2, 0, 1]))
+
+
+@pytest.mark.parametrize("forest", [False, True])
+def test_shards_in_threads_give_the_same_predictions(forest, monkeypatch):
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((200, 12))
+    y = X[:, :3].sum(1) + rng.standard_normal(200)
+    seed = np.random.RandomState(0)
+    plan = make_plan(X, y[:, None], seed, binary_T=np.zeros(12, bool), n_folds=2)
+    network = shrunken_network()
+    nuisance = Forest(network=network) if forest else network
+    few = Resources(memory=2e-3 if forest else 6e-4, detail=False)
+    alone = nuisance.predict(plan, resources=few)
+    monkeypatch.setattr(dispatch, "LARGE_STACK", 0)
+    used = []
+    each_on = dispatch.each_on
+
+    def seen(*args, **how):
+        used.append(how.get("prefer"))
+        return each_on(*args, **how)
+
+    monkeypatch.setattr(dispatch, "each_on", seen)
+    both = nuisance.predict(plan, resources=replace(few, n_jobs=2))
+    assert used == ["threads"]
+    np.testing.assert_allclose(both.m, alone.m, atol=1e-6)
+    np.testing.assert_allclose(both.g, alone.g, atol=1e-6)
+
+
+def test_tests_of_single_columns_equal_those_of_one():
+    rng = np.random.RandomState(0)
+    V, e, variance = rng.standard_normal((3, 60, 5))
+    V[:, 2], variance, weight = 0.0, variance**2, rng.rand(60)
+    dispersion = np.arange(1.0, 6)
+    chi2, df = single_tests(V, e, variance, dispersion, weight)
+    for j in range(5):
+        given = e[:, j], variance[:, j], dispersion[j], weight
+        _, slow, slow_df = best_sum(V[:, [j]], *given)
+        assert chi2[j] == pytest.approx(slow)
+        assert df[j] == slow_df
+
+
+def test_single_columns_are_scaled_as_blocks_are():
+    """Up to the sign, which no gain depends on; the same with a block among them."""
+    rng = np.random.RandomState(0)
+    Z, group, weight = rng.standard_normal((80, 6)), np.arange(80) % 2, rng.rand(80) + 0.5
+    Z[:, 3], bent = group, np.zeros(6, bool)
+    own = np.arange(6)
+    fast, features, _ = gain_models.centred_blocks(Z, own, bent, 6, group, weight)
+    assert features.tolist() == [0, 1, 2, 4, 5]
+    both = np.column_stack([Z, Z[:, 0] ** 2])
+    slow, _, _ = gain_models.centred_blocks(
+        both, np.r_[own, 5], np.r_[bent, True], 6, group, weight
+    )
+    np.testing.assert_allclose(np.abs(fast), np.abs(slow[:, :5]), atol=1e-9)
