@@ -29,7 +29,8 @@ from ddml_fs.workers import watch
 
 LOGGER = logging.getLogger(__name__)
 # Weights of the first layers of a shard. With 200 problems × 12 units × 400 words, two threads wait
-# for Python's lock 1 % of the time, and 2 % with forests (Amazon books, measured once by hand).
+# for Python's lock 1 to 2 % of the time, and 3 to 6 % with forests (Amazon books, measured once by
+# hand).
 LARGE_STACK = 500_000
 SEAT: dict = {}  # what the process of a device holds; it has one job, and ends with it
 
