@@ -368,10 +368,6 @@ def test_causes_are_found_and_travel():
     assert data.causal[selector.get_support()].mean() >= 0.8
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Orders without one of the domains are less exact, and need more features: 26 here.",
-)
 def test_auto_keeps_about_as_many_as_there_are_causes():
     data = make_domain_data(random_state=2)
     selector = CausalFeatureSelector("auto", random_state=0)
