@@ -167,8 +167,8 @@ def choose_features(result, ranker, downstream, n_jobs=None, progress=None):
     Returns
     -------
     number : int
-        With ``ranking="gain"``, at least the number of features with a positive score or, if effects
-        move between domains, with a score that exceeds its standard error. Losses on few left-out
+        With ``ranking="gain"``, at least the number of features with a positive score or, if
+        effects move between domains, with a score above its standard error. Losses on few left-out
         parts are too noisy to drop these.
     curve : DataFrame
         Mean loss by number of features.
