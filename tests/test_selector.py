@@ -370,7 +370,7 @@ def test_causes_are_found_and_travel():
 
 @pytest.mark.xfail(
     strict=True,
-    reason="One cause of twenty adds next to nothing to the others (0.2 in log-likelihood, rank 31)."
+    reason="One cause of twenty adds next to nothing to the others (0.2 in log-likelihood)."
     " It was kept as long as 28 features were; 15 to 25 are wanted.",
 )
 def test_auto_keeps_every_cause():
