@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 from scipy.linalg.blas import dgemm
 from threadpoolctl import threadpool_limits
 
@@ -18,8 +19,9 @@ from ddml_fs.progress import Progress
 REFIT = 0.5  # share of the features that is dropped before the model is fitted again
 SINGLE = 8  # with so many features or fewer, the model is fitted again after every drop
 UNSTABLE = 0.001  # p-value of equal effects in all domains, above which they count as equal
+MANY = 0.01  # p-value of the number of risky features, below which effects count as moving
 MOST = 1500  # columns in the elimination; the rest follow, ordered by their own gains
-MANY = 500  # columns from which threads save time in a fit
+THREADED = 500  # columns above which threads save time in a fit
 TINY = 1e-9
 
 
@@ -33,13 +35,30 @@ class Elimination(NamedTuple):
     scores : array of shape (F,)
         The gain in a new domain that was expected when a feature was dropped: log-likelihood per
         row (with several classes, averaged over them), minus the penalty for risk.
-    n_harmless : int
-        Number of features whose risk does not exceed their gain.
+    risky : bool array of shape (F,)
+        Features whose risk exceeds their gain.
     """
 
     order: np.ndarray
     scores: np.ndarray
-    n_harmless: int
+    risky: np.ndarray
+
+    @property
+    def moving(self):
+        """Whether more features are risky than chance explains if all effects are stable."""
+        return bool(stats.binom.sf(self.risky.sum() - 1, len(self.risky), UNSTABLE) < MANY)
+
+
+def mean_order(orders):
+    """The order of the mean logarithm of the ranks in several orders (m, F).
+
+    Examples
+    --------
+    >>> mean_order([[0, 1, 2, 3], [1, 0, 3, 2], [1, 0, 2, 3]]).tolist()
+    [1, 0, 2, 3]
+    """
+    ranks = np.argsort(orders, axis=1)  # the inverse of a permutation
+    return np.argsort(np.log(ranks + 1).mean(0), kind="stable")
 
 
 def eliminate(model, *, risk_aversion=2.5, progress=None):
@@ -72,7 +91,7 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
     """
     F, progress = model.n_features, progress or Progress()
     size = np.bincount(model.own, minlength=F)
-    scores, n_risky = np.zeros(F), 0
+    scores, risky = np.zeros(F), np.zeros(F, bool)
     alive, rest = np.flatnonzero(size > 0), np.empty(0, int)
     if size.sum() > MOST:
         alone = model.gains_alone()
@@ -82,7 +101,7 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
     dropped: list = []  # worst first
     fits = [Remaining(model, c) for c in range(model.n_outcomes)]
     columns = np.flatnonzero(np.isin(model.own, alive))
-    few = len(columns) <= MANY
+    few = len(columns) <= THREADED
     with one_thread(few):
         while len(alive):
             for fit in fits:
@@ -95,7 +114,7 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
                     f, alive = alive[worst], np.delete(alive, worst)
                     dropped.append(f)
                     scores[f] = gains[worst] / model.n_rows
-                    n_risky += np.mean([fit.kept[f] for fit in fits]) < 0
+                    risky[f] = np.mean([fit.kept[f] for fit in fits]) < 0
                     for fit in fits:
                         fit.drop(f)
                     progress.advance()
@@ -104,7 +123,7 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
         best = min(scores[dropped].min(initial=0.0), 0.0)
         scores[rest] = np.minimum(alone[rest] / model.n_rows, best)
     order = np.r_[dropped[::-1], rest, np.flatnonzero(size == 0)].astype(np.intp)
-    return Elimination(order, scores, F - int(n_risky))
+    return Elimination(order, scores, risky)
 
 
 def one_thread(needed=True):

@@ -176,6 +176,11 @@ class Products:
         """Number of domains; 1 if parts are folds."""
         return len(self.n) if self.domains else 1
 
+    @property
+    def parts(self):
+        """The parts that may be left out."""
+        return np.arange(len(self.n))
+
     def with_columns(self, use):
         """The products of some columns, given by a bool array (P,), and the outcomes."""
         at = np.flatnonzero(np.r_[use, np.ones(self.n_outcomes, bool)])
@@ -291,6 +296,11 @@ class RowModel:
     def n_domains(self):
         """Number of domains."""
         return len(np.unique(self.domain))
+
+    @property
+    def parts(self):
+        """The parts that may be left out."""
+        return np.unique(self.part)
 
     def with_columns(self, use):
         """The model of some columns, given by a bool array (P,)."""

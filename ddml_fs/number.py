@@ -5,21 +5,19 @@ import logging
 import numpy as np
 import pandas as pd
 from joblib import delayed
-from scipy import stats
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ddml_fs.engine.models import fit_weighted, weight_parameter
+from ddml_fs.fewest import as_good
 from ddml_fs.inference import cluster_sums
 from ddml_fs.progress import Progress, run_parallel
 from ddml_fs.validation import check_integer, check_number, check_option
 from ddml_fs.weights import influence_on_mean, varies, weighted_mean, weighted_var
 
 GROWTH = 1.15  # from one candidate number of features to the next
-DOUBT = 0.15  # level of the one-sided tests between two numbers of features
-MARGIN = 0.003  # of the loss: 0.3 points of the area under the ROC curve
 FEW_ROWS = 10.0  # rows of the rarer class that give a part half its full weight
 LOGGER = logging.getLogger(__name__)
 
@@ -169,8 +167,9 @@ def choose_features(result, ranker, downstream, n_jobs=None, progress=None):
     Returns
     -------
     number : int
-        With ``ranking="gain"``, at least the number of features with a positive score. Losses on
-        few left-out parts are too noisy to drop these.
+        With ``ranking="gain"``, at least the number of features with a positive score or, if
+        effects move between domains, with a score above its standard error. Losses on few left-out
+        parts are too noisy to drop these.
     curve : DataFrame
         Mean loss by number of features.
     """
@@ -180,10 +179,12 @@ def choose_features(result, ranker, downstream, n_jobs=None, progress=None):
     models = list(downstream) if isinstance(downstream, list | tuple) else [downstream]
     y = target.y if target.classes is None else target.classes[target.y]
     splits, harmless = ranker.splits(progress)
+    moving = ranker.moving
     number, numbers, losses = choose_number(
         *(result.features.X, y, splits, models, n_jobs, progress, harmless),
         weight=result.weight,
         cluster=result.cluster,
+        moving=moving,
     )
     LOGGER.info(
         "Number of features: %d of %d are as accurate as the best number on left-out %ss",
@@ -192,9 +193,12 @@ def choose_features(result, ranker, downstream, n_jobs=None, progress=None):
         ranker.part,
     )
     if ranker.ranking == "gain":
-        positive = int((ranker.order()[1] > 0).sum())
-        LOGGER.info("%d features have a positive expected gain", positive)
-        number = max(number, positive)
+        gain = ranker.order()[1] * ranker.model.n_rows
+        # The standard error of half a squared t statistic, of which 1 is subtracted.
+        least = np.sqrt(2 * (np.maximum(gain, 0) + 1)) if moving else 0.0
+        clear = int((gain > least).sum())
+        LOGGER.info("%d features have a %s expected gain", clear, "clear" if moving else "positive")
+        number = max(number, clear)
     mean = losses.mean(0) if len(losses) else np.full(len(numbers), np.nan)
     return number, pd.DataFrame({"n_features": numbers, "loss": mean})
 
@@ -210,14 +214,15 @@ def choose_number(
     *,
     weight=None,
     cluster=None,
+    moving=False,
 ):
     """The smallest number of features that is as accurate as the best number.
 
     The best number has the lowest mean loss over the left-out parts. If a paired t-test at level
-    :data:`DOUBT` does not find it better than all features, all features are the reference in its
-    place. The result is the smallest number whose loss is, by the same test, less than
-    :data:`MARGIN` above that of the reference. Features whose risk exceeds their gain are used only
-    if all features are better, by the same test.
+    ``DOUBT`` does not find it better than all features, all features are the reference in its
+    place. The result is the smallest number whose loss is, by the same test, less than ``MARGIN``
+    above that of the reference. Features whose risk exceeds their gain are used only if all
+    features are better, by the same test. The constants are those of :mod:`~ddml_fs.fewest`.
 
     Parameters
     ----------
@@ -235,6 +240,8 @@ def choose_number(
         Weights of the rows in the losses, and in the fits of models that take ``sample_weight``.
     cluster : int array of shape (N,), optional
         Rows whose losses depend on one another.
+    moving : bool
+        Whether fewer features are taken in doubt, see :func:`~ddml_fs.fewest.as_good`.
 
     Returns
     -------
@@ -282,69 +289,5 @@ def choose_number(
         ]
         influence.append(np.mean(parts, 0))
     risky = harmless is not None and harmless < numbers[-1]
-    return numbers[as_good(losses, shares, influence, risky=risky)], numbers, losses
-
-
-def compare(losses, weight, influence, reference):
-    """Mean difference of each number's loss to that of a reference, and its one-sided error.
-
-    With few parts, the losses of the parts may be similar by chance. So the standard error of a
-    mean difference is at least the one that follows from the rows within the parts.
-
-    Parameters
-    ----------
-    losses : array of shape (splits, numbers)
-    weight : array of shape (splits,)
-    influence : list of arrays of shape (numbers, n_rows)
-        For each split, the influence of its rows on its losses.
-    reference : int
-        Position of a number.
-
-    Returns
-    -------
-    mean, reach : arrays of shape (numbers,)
-        With a chance of :data:`DOUBT` the true difference is beyond mean + reach.
-    """
-    weight = weight / weight.sum()
-    difference = losses - losses[:, [reference]]
-    mean = weight @ difference
-    within = [((rows - rows[reference]) ** 2).sum(1) for rows in influence]
-    within = weight**2 @ np.array(within)
-    if len(losses) == 1:
-        return mean, stats.norm.isf(DOUBT) * np.sqrt(within)
-    # Variance of a weighted mean of independent differences.
-    rest = ((weight[:, None] * (difference - mean)) ** 2).sum(0)
-    between = rest / (1 - (weight**2).sum())
-    df = max(1 / (weight**2).sum() - 1, 1)
-    reach = stats.t.isf(DOUBT, df) * np.sqrt(between)
-    return mean, np.maximum(reach, stats.norm.isf(DOUBT) * np.sqrt(within))
-
-
-def as_good(losses, weight, influence, margin=MARGIN, risky=False):
-    """Position of the first number that is as good as the best one, or of the last: all features.
-
-    Parameters
-    ----------
-    losses, weight, influence
-        As in :func:`compare`.
-    margin : float
-    risky : bool
-        Whether the last number has features whose risk exceeds their gain. It is then chosen only
-        if it is better than the choice among the others.
-
-    Examples
-    --------
-    >>> losses = np.array([[0.4, 0.201, 0.2, 0.2], [0.4, 0.2, 0.2, 0.2], [0.4, 0.2, 0.201, 0.2]])
-    >>> as_good(losses, np.ones(3), [np.zeros((4, 9))] * 3, margin=0.01)
-    1
-    """
-    last = losses.shape[1] - 1
-    if risky:
-        chosen = as_good(losses[:, :-1], weight, [rows[:-1] for rows in influence], margin)
-        mean, reach = compare(losses, weight, influence, chosen)
-        return last if mean[last] + reach[last] < 0 else chosen
-    mean, reach = compare(losses, weight, influence, last)
-    best = int(np.argmin(mean))
-    reference = best if mean[best] + reach[best] < 0 else last
-    mean, reach = compare(losses, weight, influence, reference)
-    return int(np.argmax(mean + reach <= margin))
+    chosen = as_good(losses, shares, influence, risky=risky, moving=moving)
+    return numbers[chosen], numbers, losses

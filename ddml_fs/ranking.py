@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ddml_fs.effects_table import effects_table
-from ddml_fs.elimination import eliminate
+from ddml_fs.elimination import MOST, Elimination, eliminate, mean_order
 from ddml_fs.encoding import splits_of_domains
 from ddml_fs.features import ROOMY
 from ddml_fs.gain_models import RowModel, centred_blocks, products, without_near_copies
@@ -81,7 +81,7 @@ class Ranker:
         self.model: Any = None
         if ranking == "gain":
             self.model = without_near_copies(self._model(bends), result.features.near)
-        self.orders: dict = {}  # by the part that is left out
+        self.orders: dict = {}  # Eliminations by the part that is left out
 
     def _model(self, bends):
         """The regression whose features are eliminated."""
@@ -104,8 +104,27 @@ class Ranker:
         parts = outcomes[rows], self.labels[rows], domain[rows], weight[rows]
         return RowModel(Z, *parts, own, bent, features.n_features)
 
+    @property
+    def left_out(self):
+        """The domains without which features are ordered too, for the mean of all these orders.
+
+        None with fewer than three domains, as risk is not known from one domain alone; and none
+        with very many columns, for the sake of time and memory.
+        """
+        several = self.ranking == "gain" and self.part == "domain" and self.model.n_domains > 2
+        return self.model.parts if several and len(self.model.own) <= MOST else []
+
+    @property
+    def moving(self):
+        """Whether the effects of more features move between domains than chance explains."""
+        return self.ranking == "gain" and self._order(None, None).moving
+
     def order(self, left_out=None, progress=None):
         """The features, best first, and their scores, (F,).
+
+        With several domains, an order that one of them decides does not hold in a new one. So the
+        order of all rows is the mean of that by all domains and those without each of them. Scores
+        are those by all domains.
 
         Parameters
         ----------
@@ -114,20 +133,26 @@ class Ranker:
         progress : Progress, optional
             Told of every feature that is ranked by its gain.
         """
-        if left_out not in self.orders:
-            order, scores, harmless = self._order(left_out, progress)
-            if self.screened is not None:
-                order, scores = self.screened.order(order, scores)
-            self.orders[left_out] = order, scores, harmless
-        return self.orders[left_out][:2]
+        order, scores, _ = self._order(left_out, progress)
+        if left_out is None and len(self.left_out):
+            others = [self._order(k, progress).order for k in self.left_out]
+            order = mean_order([order, *others])
+        return (order, scores) if self.screened is None else self.screened.order(order, scores)
 
     def _order(self, left_out, progress):
-        """Compute an order."""
-        if self.ranking == "gain":
-            model = self.model
-            if left_out is not None and (self.log_odds or model.domains == (self.part == "domain")):
-                model = model.without(left_out)
-            return eliminate(model, risk_aversion=self.risk_aversion, progress=progress)
+        """The Elimination of all features, or their order by effects, which has no risky ones."""
+        if left_out not in self.orders:
+            ordered = self._eliminate if self.ranking == "gain" else self._order_by_effects
+            self.orders[left_out] = ordered(left_out, progress)
+        return self.orders[left_out]
+
+    def _eliminate(self, left_out, progress):
+        model = self.model
+        if left_out is not None and (self.log_odds or model.domains == (self.part == "domain")):
+            model = model.without(left_out)
+        return eliminate(model, risk_aversion=self.risk_aversion, progress=progress)
+
+    def _order_by_effects(self, left_out, progress):
         result = self.result
         evidence = result.evidence
         names = np.unique(result.domain)
@@ -136,7 +161,7 @@ class Ranker:
             names = np.delete(names, left_out) if self.part == "domain" else names
         table, _ = effects_table(evidence, result, names)
         scores = feature_scores(self.ranking, table)
-        return np.argsort(-scores, kind="stable"), scores, len(scores)
+        return Elimination(np.argsort(-scores, kind="stable"), scores, np.zeros(len(scores), bool))
 
     def splits(self, progress=None):
         """Training rows, test rows, and the order of the features on the training rows.
@@ -149,7 +174,7 @@ class Ranker:
         -------
         splits : list of triples
             One per left-out domain or, with one domain, per left-out fold. The order is a list that
-            has the columns of ``features.X`` of each feature.
+            has the columns of ``features.X`` of each feature; those of risky features come last.
         harmless : int
             The smallest number of features, over all orders, whose risk does not exceed their gain.
         """
@@ -163,7 +188,9 @@ class Ranker:
         for i, k in enumerate(parts):
             order, _ = self.order(left_out=k, progress=progress)
             progress.reach((i + 1) * features.n_features)
-            harmless = min(harmless, max(1, self.orders[k][2]))
+            risky = self.orders[k].risky
+            order = order[np.argsort(risky[order], kind="stable")]
+            harmless = min(harmless, max(1, int((~risky).sum())))
             train = np.flatnonzero((self.labels != k) & self.informative)
             test = np.flatnonzero(self.labels == k)
             out.append((train, test, [columns[f] for f in order]))

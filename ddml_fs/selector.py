@@ -272,7 +272,8 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
             options = self.risk_aversion, self.dose != "linear", screened, self.scale_ == "log_odds"
             ranker = Ranker(result, self.ranking, *options)
             progress.enter("ranking")
-            progress.start(given.features.n_features, "features")
+            n_orders = 1 + len(ranker.left_out)
+            progress.start(n_orders * given.features.n_features, "features")
             self._rank(result, ranker, progress)
             if self.n_features_to_select == "auto":
                 self._choose(result, ranker, progress)

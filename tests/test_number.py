@@ -9,10 +9,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import KFold
 
+from ddml_fs.fewest import DOUBT, as_good
 from ddml_fs.number import (
-    DOUBT,
     area,
-    as_good,
     candidate_numbers,
     choose_number,
     default_downstream,
@@ -294,3 +293,17 @@ def test_risky_features_must_be_better():
     rows = np.zeros((3, 100))
     rows[2] = np.random.default_rng(0).standard_normal(100) * 0.05
     assert as_good(better, np.ones(4), [rows] * 4, risky=True) == 1
+
+
+def test_fewer_are_taken_in_doubt_if_effects_move():
+    """A number that is not shown to be worse will do; one that is clearly worse will not."""
+    losses = np.tile([0.4, 0.203, 0.2, 0.2], (4, 1))
+    vary = losses + np.array([[0.02], [-0.02], [0.02], [-0.02]]) * [0, 1, 0, 0]
+    assert as_good(vary, np.ones(4), no_error(vary)) == 2
+    assert as_good(vary, np.ones(4), no_error(vary), moving=True) == 1
+    losses[:, 1] = 0.21
+    assert as_good(losses, np.ones(4), no_error(losses), moving=True) == 2
+    # All features are still taken if they have risky ones and are clearly better.
+    better = vary - [0, 0, 0, 0.05]
+    assert as_good(vary, np.ones(4), no_error(vary), risky=True, moving=True) == 1
+    assert as_good(better, np.ones(4), no_error(better), risky=True, moving=True) == 3

@@ -236,6 +236,40 @@ def test_ranker_without_a_part_forgets_it():
     assert not np.allclose(scores, gains.order()[1])
 
 
+def test_order_is_the_mean_without_each_domain():
+    """The mean logarithm of the ranks; two domains are too few, and folds are no domains."""
+    ranker = swept("gain", 4)
+    assert ranker.left_out.tolist() == [0, 1, 2, 3]
+    models = [ranker.model, *(ranker.model.without(k) for k in range(4))]
+    orders = [eliminate(model, risk_aversion=1.5).order for model in models]
+    ranks = [[list(order).index(f) + 1 for f in range(5)] for order in orders]
+    order, scores = ranker.order()
+    mean = np.exp(np.log(ranks).mean(0))
+    assert (np.diff(mean[order]) >= 0).all()
+    np.testing.assert_array_equal(scores, eliminate(ranker.model, risk_aversion=1.5).scores)
+    for n_domains in (1, 2):
+        ranker = swept("gain", n_domains)
+        assert len(ranker.left_out) == 0
+        slow = eliminate(ranker.model, risk_aversion=1.5)
+        np.testing.assert_array_equal(ranker.order()[0], slow.order)
+
+
+def test_risky_features_are_tried_last():
+    """Six columns; two have effects of either sign, which is more than chance explains."""
+    ranker = swept("gain", 3)
+    assert not ranker.moving
+    found = ranker.orders[None]
+    assert not found.risky.any()
+    risky = np.array([True, False, True, False, False])
+    ranker.orders[0] = found._replace(risky=risky)
+    ranker.orders[None] = found._replace(risky=risky)
+    splits, harmless = ranker.splits()
+    assert harmless == 3
+    assert {int(c[0]) for c in splits[0][2][3:]} == {0, 2}
+    assert {int(c[0]) for c in splits[1][2][:3]} == {0, 1, 2}
+    assert ranker.moving
+
+
 def test_bent_columns_count_unless_told():
     """Five numbers have three hinges each."""
     assert len(swept("gain", 1).model.own) == 20

