@@ -84,7 +84,8 @@ def fit_blocks(n_rows, n_columns):
         )
         X.flush()
         X = np.load(f"{folder}/X.npy", mmap_mode="r")
-        selector = CausalFeatureSelector(20, nuisance="ridge", memory_budget=1.0, random_state=0)
+        options = {"nuisance": "ridge", "scale": "mean", "memory_budget": 1.0, "random_state": 0}
+        selector = CausalFeatureSelector(20, **options)
         with Timed() as seen:
             selector.fit(read_blocks(X, y.astype(float)))
     return seen
