@@ -24,7 +24,8 @@ RESULTS = Path(__file__).parents[1] / "results"
 NOTES = """\
 Coverage of 95 % intervals, with a binomial 95 % interval of the coverage itself. "expected" is the
 coverage to expect of many replications, from the bias and the spread relative to the true nuisances
-(`benchmarks/coverage/expected.py`): with few replications it is the better figure. "bias" is the
+(`benchmarks/coverage/expected.py`): with few replications it is the better figure, if errors are
+normal. If it is far from "coverage" for the true nuisances, they are not. "bias" is the
 mean error of the estimates, "sd" their standard deviation, "mean stderr" the mean of the reported
 standard errors: a bias that is not small next to "sd", or a "mean stderr" below "sd", is the reason
 of intervals that do not hold. "warned" is the share of fits that gave a `DDMLWarning`. "true
