@@ -1,13 +1,14 @@
 """The stacked network of Causal Role Disentanglement: encoder Φ and heads Ψ.
 
 Every layer is one product for the whole stack. Masks say which unit reads which: a weight outside
-the mask starts at zero and has no gradient, so it stays zero. The three encoders of Φ are the
+the mask starts at zero, and the optimizer keeps it there. The three encoders of Φ are the
 diagonal blocks of one layer, and Ψ_T does not read Zy because these weights are masked.
 """
 
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import hardswish
@@ -25,9 +26,12 @@ class Sizes:
     Z: int = 8
 
 
-def draw(generator, mask, fan_in):
-    """Gaussian weights inside the mask, with variance ``1 / fan_in``."""
-    return mask * torch.randn(mask.shape, generator=generator) / math.sqrt(fan_in)
+def draw(generators, shape):
+    """Standard normal weights (P, *shape), where each problem has its own generator."""
+    values = torch.empty(len(generators), *shape)
+    for generator, own in zip(generators, values, strict=True):
+        own.normal_(generator=generator)
+    return values
 
 
 def encode(x, W_1, b_1, W_2, b_2, part=None):
@@ -68,6 +72,7 @@ class StackedModule(nn.Module):
         super().__init__()
         self.G, self.p, self.P = stack.G, stack.p, stack.P
         self.kind = {"device": stack.device, "dtype": stack.dtype}
+        self.masks: dict[str, Tensor] = {}
 
     def place(self, value):
         """A tensor with the device and dtype of the stack."""
@@ -75,11 +80,24 @@ class StackedModule(nn.Module):
 
     def set_weight(self, name, value, mask=None):
         """Register a weight that is zero outside the mask."""
-        weight = nn.Parameter(self.place(value))
         if mask is not None:
-            mask = self.place(mask)
-            weight.register_hook(lambda gradient: gradient * mask)
-        self.register_parameter(name, weight)
+            value, self.masks[name] = value * mask, mask
+        self.register_parameter(name, nn.Parameter(self.place(value)))
+
+    def fixed_places(self):
+        """Places of the weights outside the masks, in the vector of all weights."""
+        masks = {
+            f"{prefix}.{name}".lstrip("."): mask
+            for prefix, module in self.named_modules()
+            for name, mask in getattr(module, "masks", {}).items()
+        }
+        places, start = [], 0
+        for name, weight in self.named_parameters():
+            if name in masks:
+                outside = ~masks[name].bool().expand(weight.shape)  # on the CPU
+                places.append(start + np.flatnonzero(outside.numpy()))
+            start += weight.numel()
+        return torch.as_tensor(np.concatenate(places)).to(self.kind["device"])
 
     def snapshot(self):
         """A copy of the weights and buffers."""
@@ -114,8 +132,8 @@ class Heads(StackedModule):
         read = torch.tensor(reads).float().T  # (3, 2)
         mask_1 = read.repeat_interleave(Z, 0).repeat_interleave(H, 1)  # (3Z, 2H)
         mask_2 = torch.block_diag(*[torch.ones(H, 1)] * 2)  # (2H, 2)
-        W_1 = torch.stack([draw(g, mask_1, 2 * Z) for g in generators])
-        W_2 = torch.stack([draw(g, mask_2, H) for g in generators])
+        W_1 = draw(generators, mask_1.shape) / math.sqrt(2 * Z)
+        W_2 = draw(generators, mask_2.shape) / math.sqrt(H)
         self.set_weight("W_1", W_1, mask_1)
         self.set_weight("b_1", torch.zeros(self.P, 1, 2 * H))
         self.set_weight("W_2", W_2, mask_2)
@@ -148,15 +166,9 @@ class RoleNetwork(StackedModule):
         H, Z = sizes.H, sizes.Z
         generators = [torch.Generator().manual_seed(seed) for seed in stack.seeds]
         mask_2 = torch.block_diag(*[torch.ones(H, Z)] * 3)  # (3H, 3Z)
-        everywhere = torch.zeros(self.P, stack.D, dtype=torch.bool)
-        everywhere[:, stack.columns] = stack.keep
-        W_1 = torch.stack(
-            [
-                draw(g, k[:, None].expand(-1, 3 * H), max(1, int(k.sum())))[stack.columns]
-                for g, k in zip(generators, everywhere, strict=True)
-            ]
-        )
-        W_2 = torch.stack([draw(g, mask_2, H) for g in generators])
+        n_inputs = stack.keep.sum(1).clamp(min=1)
+        W_1 = draw(generators, (stack.D, 3 * H))[:, stack.columns] / n_inputs.sqrt()[:, None, None]
+        W_2 = draw(generators, mask_2.shape) / math.sqrt(H)
         # The problems of a fold are adjacent, so that the first layer is one product.
         W_1 = W_1.unflatten(0, (self.G, self.p)).transpose(1, 2)  # (G, D, p, 3H)
         mask_1 = stack.keep.unflatten(0, (self.G, self.p)).transpose(1, 2)[..., None]

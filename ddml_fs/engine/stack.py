@@ -139,16 +139,15 @@ class Stack:
         both[torch.as_tensor(index)] = torch.as_tensor(binary)
         offset = torch.where(both, 0.0, values.mean(1))
         values = values - offset[:, None]
-        rows = [f.fit for f in self.folds for _ in range(self.p)]
-        fits = [values[i, r] for i, r in zip(index, rows, strict=True)]
-        binary = torch.as_tensor(binary)
-        mean, sd = (torch.stack(a) for a in zip(*(_mean_sd(v, -1) for v in fits), strict=True))
+        place, binary = torch.as_tensor(index)[:, None], torch.as_tensor(binary)
+        found = []
+        for fold, own in zip(self.folds, place.split(self.p), strict=True):
+            fits = values[own, torch.as_tensor(fold.fit)]  # (p, n)
+            weight = torch.as_tensor(self.plan.weight[fold.fit])
+            found.append((*_mean_sd(fits, -1), _log_odds(fits, weight)))
+        mean, sd, odds = (torch.cat(parts) for parts in zip(*found, strict=True))
         mean, sd = torch.where(binary, 0.0, mean), torch.where(binary, 1.0, sd)
-        weights = [torch.as_tensor(self.plan.weight[r]) for r in rows]
-        odds = [
-            _log_odds(v, w) if b else 0.0 for v, w, b in zip(fits, weights, binary, strict=True)
-        ]
-        place = torch.as_tensor(index)[:, None]
+        odds = torch.where(binary, odds, 0.0)
         scale = Scale(
             mean[:, None].to(self.device, self.dtype),
             sd[:, None].to(self.device, self.dtype),
@@ -156,7 +155,7 @@ class Stack:
             sd[:, None].numpy(),
         )
         values = values.to(self.device, self.dtype)
-        return values, place.to(self.device), scale, torch.tensor(odds, dtype=torch.float64)
+        return values, place.to(self.device), scale, odds
 
     def _kinds(self, binary):
         """One bool if all targets are of one kind, else (P, 1)."""
@@ -280,5 +279,5 @@ def _mean_sd(values, dim):
 
 
 def _log_odds(labels, weight):
-    """Log-odds of the weighted mean of 0/1 labels, finite even if all are equal."""
-    return float(torch.logit(labels @ weight / weight.sum(), 0.5 / len(labels)))
+    """Log-odds (p,) of the weighted means of 0/1 labels (p, n), finite even if all are equal."""
+    return torch.logit(labels @ weight / weight.sum(), 0.5 / len(weight))
