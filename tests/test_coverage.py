@@ -105,13 +105,13 @@ def test_expected_coverage_needs_few_replications(bias, rest):
     truth = norm.cdf((1.96 - bias) / spread) - norm.cdf((-1.96 - bias) / spread)
     found, counted = [], []
     for _ in range(300):
-        controls = rng.standard_normal(500)
-        error = controls[:20] + bias + rest * rng.standard_normal(20)
-        found.append(expected_coverage(error, np.full(20, 1.96), controls[:20], controls))
-        counted.append((np.abs(error) < 1.96).mean())
+        controls = rng.standard_normal(500) / 1.96
+        error = controls[:20] + (bias + rest * rng.standard_normal(20)) / 1.96
+        found.append(expected_coverage(error, controls[:20], controls))
+        counted.append((np.abs(error) < 1).mean())
     assert np.mean(found) == pytest.approx(truth, abs=0.01)
     assert np.std(found) < 0.75 * np.std(counted)
-    assert np.isnan(expected_coverage(error[:4], error[:4], controls[:4], controls))
+    assert np.isnan(expected_coverage(error[:4], controls[:4], controls))
 
 
 # --- The machinery ---

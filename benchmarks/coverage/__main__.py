@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import pandas as pd
 import typer
 from scipy.stats import binomtest
@@ -23,9 +24,9 @@ from experiments.writing import Writer
 RESULTS = Path(__file__).parents[1] / "results"
 NOTES = """\
 Coverage of 95 % intervals, with a binomial 95 % interval of the coverage itself. "expected" is the
-coverage to expect of many replications, from the bias and the spread relative to the true nuisances
-(`benchmarks/coverage/expected.py`): with few replications it is the better figure, if errors are
-normal. If it is far from "coverage" for the true nuisances, they are not. "bias" is the
+coverage to expect of many replications, from the differences to the true nuisances on the same
+draws and 500 draws with these (`benchmarks/coverage/expected.py`): with few replications it is the
+better figure. "bias" is the
 mean error of the estimates, "sd" their standard deviation, "mean stderr" the mean of the reported
 standard errors: a bias that is not small next to "sd", or a "mean stderr" below "sd", is the reason
 of intervals that do not hold. "warned" is the share of fits that gave a `DDMLWarning`. "true
@@ -46,8 +47,9 @@ def summarise(runs):
     table : DataFrame
     """
 
+    runs = runs.assign(error=(runs["effect"] - runs["truth"]) / (runs["high"] - runs["low"]) * 2)
     controls = {
-        key: part.set_index("seed")["effect"] - part["truth"].to_numpy()
+        key: part.set_index("seed")["error"]
         for key, part in runs[runs["method"] == ORACLE].groupby(["setting", "rows"])
     }
 
@@ -56,9 +58,7 @@ def summarise(runs):
         control = controls.get(part.name[:2])
         if control is None or not part["seed"].isin(control.index).all():
             return float("nan")
-        error, half = part["effect"] - part["truth"], (part["high"] - part["low"]) / 2
-        own = control[part["seed"]]
-        return expected_coverage(*(a.to_numpy() for a in (error, half, own, control)))
+        return expected_coverage(*map(np.asarray, (part["error"], control[part["seed"]], control)))
 
     def line(part):
         held = (part["low"] <= part["truth"]) & (part["truth"] <= part["high"])
