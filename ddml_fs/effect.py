@@ -229,7 +229,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         y = check_label(y, *rows) if score.label else check_vector(y, "y", *rows)
         source, note = np.arange(X.shape[1]), table.note
         if panel is not None:
-            self._fit_options_["fixed_effects"] = panel.given
+            self._fit_options_["fixed_effects"], self._kept_ = panel.given, panel.keep
             T, y = panel.take_out(T, "treatment"), panel.take_out(y, "y")
             X, source = panel.covariates(X, column)
             index, note = panel.index(index), f"{panel.note} {note}"

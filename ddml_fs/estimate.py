@@ -49,6 +49,7 @@ class FittedEffect(Versioned, EncodedTable, HTMLRepr):
     _few_rows_: str = ""  # why the interval may be too short
     _clusters_: np.ndarray | None
     _weight_: np.ndarray
+    _kept_: np.ndarray  # rows of a panel that are not left out
     _signal_: np.ndarray | None
     _inflation_: float
     _fit_options_: dict

@@ -101,9 +101,11 @@ class PlaceboMixin(FittedEffect):
             "treatment": the treatment is permuted within ten strata of its prediction, so that it
             still depends on the covariates but has no effect. "outcome": the outcome is what the
             covariates predict plus permuted residuals; confounding stays as it was, and the effect
-            is zero. The second is the harder check.
+            is zero. The second is the harder check. With ``fixed_effects``, residuals are not
+            permuted: all those of a cluster (by default of a unit) change their sign, or none does,
+            so that they stay as dependent within clusters as they are.
         fraction : float, default=1.0
-            Share of the rows, drawn by lot, to save time.
+            Share of the rows, drawn by lot, to save time; with ``fixed_effects``, of the clusters.
         random_state : int or RandomState, default=0
 
         Returns
@@ -129,48 +131,65 @@ class PlaceboMixin(FittedEffect):
             check_option(kind, "kinds", KINDS)
         if self.score_ == "logistic":
             raise AttributeError("placebo checks need numbers as outcomes, got the logistic score.")
-        if "fixed_effects" in self._fit_options_:
-            raise AttributeError("placebo checks need an effect without fixed_effects.")
         rng = check_random_state(random_state)
         T, y = np.asarray(read_treatment(treatment)[0]), np.asarray(y, dtype=np.float64)
-        hat = self.nuisances_
-        if T.shape != y.shape or len(T) != len(hat):
+        panel = self._fit_options_.get("fixed_effects")
+        kept = np.arange(len(self.nuisances_)) if panel is None else np.flatnonzero(self._kept_)
+        N = len(kept) if panel is None else len(self._kept_)
+        if T.shape != y.shape or len(T) != N:
             raise ValueError(
-                f"y and treatment must have the {len(hat)} rows of fit, got shapes {y.shape} and "
+                f"y and treatment must have the {N} rows of fit, got shapes {y.shape} and "
                 f"{T.shape}."
             )
-        strata = strata_of(hat["m"])
-        theta = self.effect_
+        T, y, clusters = T[kept], y[kept], self._clusters_
+        make = self._permuted if panel is None else self._with_signs
+
+        def rows_of():
+            if panel is None:
+                return rng.permutation(len(kept))[: round(fraction * len(kept))]
+            groups = np.unique(clusters[:, 0])
+            chosen = rng.permutation(groups)[: max(2, round(fraction * len(groups)))]
+            return np.flatnonzero(np.isin(clusters[:, 0], chosen))
+
+        def z_of(new_y, new_T, rows):
+            model = clone(self).set_params(verbose=False)  # type: ignore[type-var]
+            at = kept[rows]
+            take = X.iloc[at] if isinstance(X, pd.DataFrame) else np.asarray(X)[at]
+            known = {"cluster": None if clusters is None else clusters[rows]}
+            if panel is not None:
+                known["fixed_effects"] = panel[at] if isinstance(panel, np.ndarray) else panel
+            with said_before():
+                weight = self._weight_[rows]
+                model.fit(take, new_y[rows], treatment=new_T[rows], sample_weight=weight, **known)
+            return model.effect_ / model.stderr_
+
+        found = {}
+        with progress_bar(self.verbose, "placebo") as progress:
+            progress.start(n * len(kinds), "fits")
+            for kind in kinds:
+                jobs = (delayed(z_of)(*make(kind, y, T, rng), rows_of()) for _ in range(n))
+                values = run_parallel(jobs, progress, self.n_jobs)
+                found[kind] = verdict_of(np.array(values), kind)
+        return pd.DataFrame.from_dict(found, orient="index").rename_axis("placebo")
+
+    def _permuted(self, kind, y, T, rng):
+        """An outcome and a treatment (N,) without an effect, by permutation."""
+        hat, theta = self.nuisances_, self.effect_
+        if kind == "treatment":
+            return y, permute_within(T, strata_of(hat["m"]), rng)
         if "mu_0" in hat:
             base = hat["mu_0"].to_numpy()
             rest = y - np.where(T == 1, hat["mu_1"], base)
         else:
             base = (hat["g"] - theta * hat["m"]).to_numpy()
             rest = y - base - theta * T
+        return base + rng.permutation(rest), T
 
-        def data_of(kind):
-            if kind == "treatment":
-                return y, permute_within(T, strata, rng)
-            return base + rng.permutation(rest), T
-
-        def z_of(new_y, new_T, rows):
-            model = clone(self).set_params(verbose=False)  # type: ignore[type-var]
-            take = X.iloc[rows] if isinstance(X, pd.DataFrame) else np.asarray(X)[rows]
-            clusters = self._clusters_
-            own = None if clusters is None else clusters[rows]
-            known = {"cluster": own, "sample_weight": self._weight_[rows]}
-            with said_before():
-                model.fit(take, new_y[rows], treatment=new_T[rows], **known)
-            return model.effect_ / model.stderr_
-
-        found = {}
-        size = round(fraction * len(T))
-        with progress_bar(self.verbose, "placebo") as progress:
-            progress.start(n * len(kinds), "fits")
-            for kind in kinds:
-                jobs = (
-                    delayed(z_of)(*data_of(kind), rng.permutation(len(T))[:size]) for _ in range(n)
-                )
-                values = run_parallel(jobs, progress, self.n_jobs)
-                found[kind] = verdict_of(np.array(values), kind)
-        return pd.DataFrame.from_dict(found, orient="index").rename_axis("placebo")
+    def _with_signs(self, kind, y, T, rng):
+        """The same for deviations from unit means, by random signs of the clusters' residuals."""
+        hat, left = self.nuisances_, self.residuals_
+        _, cluster = np.unique(self._clusters_[:, 0], return_inverse=True)
+        sign = rng.choice([-1.0, 1.0], cluster.max() + 1)[cluster]
+        if kind == "treatment":
+            return y, (hat["m"] + sign * left["v"]).to_numpy()
+        return (hat["g"] - self.effect_ * hat["m"] + sign * left["u"]).to_numpy(), T

@@ -273,8 +273,39 @@ def test_zero_one_treatments_and_other_methods(long):
     assert row["ci_low"] == pytest.approx(model.effect_ - 1.6449 * model.stderr_, rel=1e-3)
     table = model.benchmark(X, long["y"], treatment=long["treated"], columns=["x1"])
     assert table["cf_y"].iloc[0] > 0
-    with pytest.raises(AttributeError, match="without fixed_effects"):
-        model.placebo(X, long["y"], treatment=long["treated"])
+
+
+@pytest.mark.parametrize("way", ["name", "codes"])
+def test_placebos_find_nothing(way):
+    """Also where errors depend on one another within units, and where rows are left out."""
+    frame = draw(seed=1, n_units=80, n_times=5, share=0.6)
+    X, fixed = frame[["x1", "x2", "unit"]], "unit"
+    if way == "codes":
+        X, fixed = frame[["x1", "x2"]].to_numpy(), pd.factorize(frame["unit"])[0]
+    model = DDML("smooth", random_state=0)
+    with pytest.warns(DDMLWarning, match="only ones of their unit"):
+        model.fit(X, frame["y"], treatment=frame["t"], fixed_effects=fixed)
+    assert abs(model.effect_ / model.stderr_) > 5
+    table = model.placebo(X, frame["y"], treatment=frame["t"], n=12, fraction=0.8)
+    assert table["passed"].all()
+    assert (table["mean_z"].abs() < 3.5 / np.sqrt(12)).all()
+    with pytest.raises(ValueError, match=f"must have the {len(frame)} rows of fit"):
+        model.placebo(X, frame["y"][:-1], treatment=frame["t"][:-1])
+
+
+def test_placebos_keep_signs_within_units(long):
+    X, y, t = long[["x1", "x2", "unit"]], long["y"], long["t"].to_numpy()
+    model = DDML("smooth", random_state=0).fit(X, y, treatment=t, fixed_effects="unit")
+    made, same = model._with_signs("outcome", y, t, np.random.RandomState(0))
+    hat, left = model.nuisances_, model.residuals_
+    ratio = (made - hat["g"] + model.effect_ * hat["m"]) / left["u"]
+    np.testing.assert_allclose(ratio.abs(), 1, rtol=1e-6)
+    assert (ratio.groupby(long["unit"]).std() < 1e-6).all()
+    assert 0.3 < (ratio > 0).mean() < 0.7
+    assert same is t
+    again, permuted = model._with_signs("treatment", y, t, np.random.RandomState(0))
+    assert again is y
+    np.testing.assert_allclose((permuted - hat["m"]) / left["v"], ratio, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
