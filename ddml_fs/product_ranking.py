@@ -4,6 +4,7 @@ import numpy as np
 
 from ddml_fs.gain_models import TINY, Products, without_near_copies
 from ddml_fs.ranking import Ranker
+from ddml_fs.redundancy import squared_correlations
 
 
 def products_from_cells(cells):
@@ -54,3 +55,10 @@ class ProductRanker(Ranker):
             model = products_from_cells(result.cells)
             near = result.features.near[: model.n_features]
             self.model = without_near_copies(model, near)
+
+    def _shared(self, features, left_out):
+        """Squared correlations between features (F', F'), and the number of rows."""
+        cells = self.result.cells
+        total = cells.pooled(np.ones(len(cells.n), bool))
+        S = total.S[np.ix_(features, features)]
+        return squared_correlations(S, np.arange(len(features))), total.n

@@ -11,8 +11,10 @@ from ddml_fs.features import ROOMY
 from ddml_fs.gain_models import RowModel, centred_blocks, products, without_near_copies
 from ddml_fs.hinges import bent_columns
 from ddml_fs.progress import Progress
+from ddml_fs.redundancy import MOST as MOST_REDUNDANT
+from ddml_fs.redundancy import greedy_order, squared_correlations
 
-RANKINGS = ("gain", "effect", "tstat", "stability")
+RANKINGS = ("gain", "effect", "tstat", "stability", "redundancy")
 
 
 def feature_scores(ranking, table):
@@ -22,8 +24,9 @@ def feature_scores(ranking, table):
     ----------
     ranking : str or callable
         "effect": |θ| of one standard deviation. "tstat": |θ| / stderr. "stability": the
-        probability that the effect in a new domain has the sign of the mean. A callable takes the
-        table and returns the scores.
+        probability that the effect in a new domain has the sign of the mean. "redundancy": |z|, the
+        mean effect divided by its standard deviation in a new domain. A callable takes the table
+        and returns the scores.
     table : DataFrame
         Effects of the features.
 
@@ -39,7 +42,8 @@ def feature_scores(ranking, table):
                 f"{scores.shape} with {int(np.isnan(scores).sum())} NaN."
             )
         return scores
-    return table["std_effect" if ranking == "effect" else ranking].abs().to_numpy()
+    names = {"effect": "std_effect", "redundancy": "z"}
+    return table[names.get(ranking, ranking)].abs().to_numpy()
 
 
 def informative_rows(target, domain):
@@ -161,7 +165,22 @@ class Ranker:
             names = np.delete(names, left_out) if self.part == "domain" else names
         table, _ = effects_table(evidence, result, names)
         scores = feature_scores(self.ranking, table)
-        return Elimination(np.argsort(-scores, kind="stable"), scores, np.zeros(len(scores), bool))
+        order = np.argsort(-scores, kind="stable")
+        if self.ranking == "redundancy":
+            best, rest = np.sort(order[:MOST_REDUNDANT]), order[MOST_REDUNDANT:]
+            shared, n_rows = self._shared(best, left_out)
+            scores = scores / np.sqrt(n_rows)  # on the scale of a partial correlation
+            order = np.r_[best[greedy_order(scores[best], shared)], rest]
+        return Elimination(order, scores, np.zeros(len(scores), bool))
+
+    def _shared(self, features, left_out):
+        """Squared correlations between features (F', F'), and the number of rows."""
+        own = self.result.features.own
+        at = np.flatnonzero(np.isin(own, features))
+        rows = np.ones(len(self.labels), bool) if left_out is None else self.labels != left_out
+        Z = self.result.features.Z[np.ix_(rows, at)].astype(np.float64)
+        Z -= Z.mean(0)
+        return squared_correlations(Z.T @ Z, np.searchsorted(features, own[at])), len(Z)
 
     def splits(self, progress=None):
         """Training rows, test rows, and the order of the features on the training rows.

@@ -52,13 +52,14 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
         May be changed after ``fit`` (by ``set_params``), except to "auto".
     nuisance : str, Nuisance, estimator or pair of estimators, default="auto"
         Nuisance models of the effects, as in :class:`~ddml_fs.DDML`. "auto": one additive model of
-        all features ("additive"), or "ridge" if there are more columns than a third of the rows.
-        "shrunken": small networks that start from ridge regressions and learn their residuals.
-    ranking : {"gain", "effect", "tstat", "stability"} or callable, default="gain"
+        all features ("additive"), or "ridge" if there are more columns than a third of the rows or
+        with ``ranking="redundancy"``. "shrunken": small networks that learn the residuals of ridge.
+    ranking : {"gain", "effect", "tstat", "stability", "redundancy"} or callable, default="gain"
         "gain": how much a feature is expected to improve predictions in a new domain, given the
         features ranked before it. "effect": |θ| of one standard deviation. "tstat": |θ| divided by
         its standard error. "stability": the probability that the effect has the same sign in a new
-        domain. A callable takes ``effects_`` and returns scores.
+        domain. "redundancy": large effects that correlate little with the features ranked before;
+        for words and naive Bayes. A callable takes ``effects_`` and returns scores.
     risk_aversion : float, default=2.5
         Only for ``ranking="gain"``: how much variation of an effect between domains lowers the
         score of a feature. 0: not at all.
@@ -301,8 +302,9 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
         """The evidence on every feature, or on those that ``only`` names."""
         score = score_for(self.scale, given.target)
         self.scale_ = "log_odds" if score.label else "mean"
-        auto = isinstance(self.nuisance, str) and self.nuisance == "auto"
-        nuisance = nuisance_for(given.features) if auto else resolve_nuisance(self.nuisance)
+        nuisance = nuisance_for(given.features, self.ranking)
+        if not isinstance(self.nuisance, str) or self.nuisance != "auto":
+            nuisance = resolve_nuisance(self.nuisance)
         nuisance.check(score)
         nuisance.check_resources(self.device, self.checkpoint)
         if varies(given.weight):

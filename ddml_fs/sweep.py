@@ -100,10 +100,13 @@ def seed_for(random_state, checkpoint, given):
     return draw_seed(check_random_state(random_state))
 
 
-def nuisance_for(features):
-    """The nuisance that "auto" stands for: additive, or ridge if there are too many columns."""
+def nuisance_for(features, ranking):
+    """The nuisance that "auto" stands for: additive, or ridge if there are too many columns.
+
+    Ridge also for the order by redundancy, which accounts for the other columns itself.
+    """
     wide = features.Z.shape[1] > WIDEST * len(features.Z)
-    return Ridge() if wide else Additive()
+    return Ridge() if wide or ranking == "redundancy" else Additive()
 
 
 def bent_features(features, hinges, column, e, part, weight):

@@ -17,7 +17,9 @@ def select(
     weight: options.Weight = "",
     cluster: options.ClusterOrScheduler = "",
     n_features: Annotated[str, typer.Option(help="A number, a share, auto or fdr.")] = "auto",
-    ranking: Annotated[str, typer.Option(help="gain, effect, tstat or stability.")] = "gain",
+    ranking: Annotated[
+        str, typer.Option(help="gain, effect, tstat, stability or redundancy.")
+    ] = "gain",
     nuisance: Annotated[
         str, typer.Option(help="auto, additive, ridge, shrunken, mlp, rf, boosting, ...")
     ] = "auto",

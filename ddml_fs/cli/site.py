@@ -47,7 +47,9 @@ def site(
 def pool(
     files: Annotated[list[Path], typer.Argument(help="Files of `ddml-fs site`, one per site.")],
     n_features: Annotated[str, typer.Option(help="A number, a share or fdr.")] = "fdr",
-    ranking: Annotated[str, typer.Option(help="gain, effect, tstat or stability.")] = "gain",
+    ranking: Annotated[
+        str, typer.Option(help="gain, effect, tstat, stability or redundancy.")
+    ] = "gain",
     output: options.Output = None,
     as_json: options.Json = False,
     seed: options.Seed = 0,
