@@ -68,7 +68,7 @@ def nuisance_tables(plan, predictions):
     losses : DataFrame
         One row per candidate model, then "used" and "constant"; one column per nuisance function.
     weights : DataFrame, or None
-        The same for the candidates' weights; None if the nuisances are not stacked.
+        The candidates' weights; None if the nuisances are not stacked.
     """
     repeats = range(plan.n_repeats)
     rows = {"used": pd.DataFrame([losses_of(plan, predictions, r) for r in repeats]).mean()}
@@ -76,7 +76,7 @@ def nuisance_tables(plan, predictions):
     if (stacking := predictions.stacking) is not None:
         weights, losses = (
             pd.DataFrame(
-                {name: part[name][:, 0, 0].mean(0) for name in predictions.functions},
+                {name: values[:, 0, 0].mean(0) for name, values in part.items()},
                 index=stacking.names,
             )
             for part in (stacking.weights, stacking.losses)

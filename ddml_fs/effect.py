@@ -102,6 +102,9 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         used and for a constant: log-loss for 0/1 targets, mean squared error for others.
     nuisance_weights_ : DataFrame
         Weights of the candidate models for each nuisance function; only for stacked nuisances.
+        With the interactive score, "effect" has the weights of the candidates' effects, where the
+        rest to 1 is the weight of a constant effect; or, if models per arm are clearly better, both
+        arms have weights.
     roles_ : DataFrame
         How strongly each covariate acts as confounder, on the treatment only and on the outcome
         only; only if networks are among the nuisances. A category is one covariate.

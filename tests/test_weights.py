@@ -25,7 +25,7 @@ from ddml_fs.engine.train import FlatAdamW, training_step
 from ddml_fs.inference import stderr_of
 from ddml_fs.nuisances import Additive, Estimators, Forest, Network, Ridge, Stacked
 from ddml_fs.nuisances.held_out_loss import losses_of
-from ddml_fs.nuisances.stacked import log_loss_weights, squared_error_weights
+from ddml_fs.nuisances.simplex import log_loss_weights, squared_error_weights
 from ddml_fs.scores import Interactive, Logistic, PartiallyLinear
 from ddml_fs.sensitivity import elements
 

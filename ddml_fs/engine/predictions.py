@@ -17,7 +17,8 @@ class Stacking:
         The candidates.
     weights, losses : dict of arrays of shape (R, C, F, K)
         For each function ("m", "g", "mu_0", "mu_1") the weights of the K candidates, and their
-        held-out losses.
+        held-out losses. If the outcomes per arm follow from m, g and the effect, "effect" has
+        weights in place of "mu_0" and "mu_1"; the rest to 1 is that of a constant effect.
     """
 
     names: list

@@ -41,6 +41,7 @@ NAMES: dict[str, Callable[[], Nuisance]] = {
     "smooth": Smooth,
     "ridge": Ridge,
     "sparse": Sparse,
+    "index": lambda: Sparse(index=True),
     "additive": Additive,
     "shrunken": shrunken_network,
     "shrunken_rf": lambda: Forest(network=shrunken_network()),

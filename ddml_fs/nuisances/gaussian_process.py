@@ -8,6 +8,7 @@ from ddml_fs.engine.gaussian_process import gp_predict
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
 from ddml_fs.engine.ridge import standardised
+from ddml_fs.engine.tails import without_long_tails
 from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.validation import check_integer
 
@@ -19,6 +20,7 @@ class GaussianProcess(Nuisance):
 
     Designed for few rows and nonlinear confounding. A 0/1 target is predicted as a number and
     clipped to [0.005, 0.995]. The variance of a row's noise is divided by its sample weight.
+    Columns with long tails are replaced by their normal scores.
 
     Parameters
     ----------
@@ -77,7 +79,9 @@ class GaussianProcess(Nuisance):
         k, c, f = plan.problem(i)
         fold = plan.folds[k]
         X, w = plan.X[:, plan.inputs(f)].astype(float), plan.weight[fold.train]
-        A, B, _ = standardised(X, fold.train, fold.hold, plan.weight)
+        A, B, _ = standardised(
+            without_long_tails(X, plan.weight), fold.train, fold.hold, plan.weight
+        )
         t, y = plan.T[fold.train, f].astype(float), plan.Y[fold.train, c].astype(float)
         regressions = [(A, t, B, w), (A, y, B, w)]
         return regressions + [(A[t == a], y[t == a], B, w[t == a]) for a in (0, 1) if arms]

@@ -1,67 +1,15 @@
 """Several nuisances, weighted by their held-out loss (short-stacking)."""
 
 import numpy as np
-from scipy.optimize import nnls
 
 from ddml_fs.engine.predictions import Predictions, Stacking
 from ddml_fs.engine.resources import Resources
 from ddml_fs.nuisances.base import Nuisance
-from ddml_fs.nuisances.held_out_loss import EDGE, log_loss, squared_error, target_of
+from ddml_fs.nuisances.effect_surface import arms_are_better, outcomes_by_effect
+from ddml_fs.nuisances.held_out_loss import log_loss, squared_error, target_of
+from ddml_fs.nuisances.simplex import log_loss_weights, squared_error_weights
 
-EM_STEPS = 100  # from equal weights; more do not help (experiments/effects/results/tuned.md)
 SMALL = 2000  # rows up to which a Gaussian process is a candidate by default
-EXACT = 1e4  # weight of the row that makes squared-error weights sum to one
-
-
-def squared_error_weights(predicted, target, weight=1.0):
-    """Non-negative weights (K,), with sum one, that minimise the squared error.
-
-    Parameters
-    ----------
-    predicted : array of shape (K, n)
-        Held-out predictions of K candidates.
-    target : array of shape (n,)
-    weight : float or array of shape (n,)
-        Weights of the rows.
-
-    Examples
-    --------
-    >>> y = np.array([0.0, 1.0, 2.0, 3.0])
-    >>> squared_error_weights(np.stack([y, 3 - y]), y).round(6).tolist()
-    [1.0, 0.0]
-    """
-    # As the weights sum to one, the error is the weighted sum of gaps.
-    gap = np.sqrt(weight) * (predicted - target)
-    size = np.sqrt(np.mean(gap**2)) or 1.0
-    gram = gap @ gap.T / (gap.shape[1] * size**2)
-    # ‖gapᵀw‖² = ‖Lᵀw‖² with L Lᵀ = gram, so the problem has K rows instead of n.
-    values, vectors = np.linalg.eigh(gram)
-    root = (vectors * np.sqrt(np.maximum(values, 0))).T
-    design = np.vstack([root, np.full(len(gap), EXACT)])
-    weights, _ = nnls(design, np.r_[np.zeros(len(root)), EXACT])
-    return weights / weights.sum()
-
-
-def log_loss_weights(predicted, target, weight=None):
-    """Non-negative weights (K,), with sum one, that minimise the log-loss of a 0/1 target.
-
-    The weighted mean of probabilities is a mixture, so the EM algorithm finds the weights.
-    ``weight`` are the weights of the rows (n,), by default 1.
-
-    Examples
-    --------
-    >>> y = np.array([0.0, 1.0, 1.0, 0.0])
-    >>> good, bad = np.where(y == 1, 0.9, 0.1), np.full(4, 0.5)
-    >>> log_loss_weights(np.stack([good, bad]), y).round(3).tolist()
-    [1.0, 0.0]
-    """
-    p = np.clip(predicted, EDGE, 1 - EDGE)
-    likelihood = np.where(target == 1, p, 1 - p)
-    weights = np.full(len(p), 1 / len(p))
-    for _ in range(EM_STEPS):
-        share = likelihood / (weights @ likelihood)
-        weights = weights * np.average(share, axis=1, weights=weight)
-    return weights / weights.sum()
 
 
 class Stacked(Nuisance):
@@ -72,11 +20,15 @@ class Stacked(Nuisance):
     the cross-fitted predictions of all rows (short-stacking). No inner cross-validation is needed,
     and no row is used to evaluate a model that was fitted on it.
 
+    Outcomes per arm then follow from m, g and a stacked effect, whose candidates are a constant and
+    the differences between the candidates' arms (:mod:`ddml_fs.nuisances.effect_surface`). Where
+    models per arm have a clearly lower loss, by two standard errors, they are used instead.
+
     Parameters
     ----------
     candidates : list of nuisances, optional
         Names or :class:`Nuisance` objects. By default: networks, smooth closed forms, boosting,
-        sparse regressions and, up to 2000 rows, a Gaussian process.
+        sparse regressions without and with linear indices and, up to 2000 rows, a Gaussian process.
 
     Examples
     --------
@@ -86,8 +38,8 @@ class Stacked(Nuisance):
     >>> data = make_effect_data("binary", n_samples=500, n_features=10, random_state=0)
     >>> effect = DDML(Stacked(["smooth", "ridge"]), random_state=0)
     >>> effect = effect.fit(data.X, data.y, treatment=data.treatment)
-    >>> effect.nuisance_weights_.sum().round(6).tolist()
-    [1.0, 1.0, 1.0, 1.0]
+    >>> effect.nuisance_weights_[["m", "g"]].sum().round(6).tolist()
+    [1.0, 1.0]
     """
 
     def __init__(self, candidates=None):
@@ -99,7 +51,7 @@ class Stacked(Nuisance):
 
         candidates = self.candidates
         if candidates is None:
-            candidates = ["mlp", "smooth", "boosting", "sparse"]
+            candidates = ["mlp", "smooth", "boosting", "sparse", "index"]
             if n_samples is None or n_samples <= SMALL:
                 candidates.append("gp")
         found: dict = {}
@@ -172,9 +124,44 @@ def stack(plan, parts):
             weights[name][at] = fit(*known)
             losses[name][at] = loss(*known)
             mixed[name][at] = weights[name][at] @ own
+    if "mu_0" in functions:
+        replace_arms(plan, candidates, mixed, weights)
     networks = [part.networks for part in candidates if part.networks is not None]
     return Predictions(
         **mixed,
         networks=networks[0] if networks else None,
         stacking=Stacking(list(parts), weights, losses),
     )
+
+
+def replace_arms(plan, candidates, mixed, weights):
+    """Outcomes per arm by a stacked effect, in place, unless models per arm are clearly better.
+
+    Parameters
+    ----------
+    plan : Plan
+    candidates : list of Predictions
+    mixed : dict of arrays of shape (R, C, F, N)
+        Stacked predictions of "m", "g", "mu_0" and "mu_1".
+    weights : dict of arrays of shape (R, C, F, K)
+        Those of "effect" take the place of those of "mu_0" and "mu_1".
+    """
+    names, shape = ("mu_0", "mu_1"), mixed["m"].shape[:3]
+    arms = np.stack([[getattr(part, name) for part in candidates] for name in names])
+    found, of_effect = np.empty((2, *mixed["m"].shape)), np.empty(weights["m"].shape)
+    worse = []
+    for at in np.ndindex(shape):
+        _, t, _ = target_of(plan, "m", *at[1:])
+        _, y, label = target_of(plan, "g", *at[1:])
+        own = arms[(slice(None), slice(None), *at)]
+        known = mixed["m"][at], mixed["g"][at], own, plan.weight, label
+        mu, of_effect[at] = outcomes_by_effect(t, y, *known)
+        found[(slice(None), *at)] = mu
+        by_arm = np.stack([mixed[name][at] for name in names])
+        worse.append(arms_are_better(t, y, mu, by_arm, plan.weight))
+    if np.mean(worse) > 0.5:  # one choice for all random splits
+        return
+    for name, values in zip(names, found, strict=True):
+        mixed[name][:] = values
+        del weights[name]
+    weights["effect"] = of_effect
