@@ -6,6 +6,7 @@ from ddml_fs.engine.predictions import Predictions, Stacking
 from ddml_fs.engine.resources import Resources
 from ddml_fs.nuisances.base import Nuisance
 from ddml_fs.nuisances.effect_surface import arms_are_better, outcomes_by_effect
+from ddml_fs.nuisances.first_effect import first_effect, with_effect, without_effect
 from ddml_fs.nuisances.held_out_loss import log_loss, squared_error, target_of
 from ddml_fs.nuisances.simplex import log_loss_weights, squared_error_weights
 
@@ -20,9 +21,11 @@ class Stacked(Nuisance):
     the cross-fitted predictions of all rows (short-stacking). No inner cross-validation is needed,
     and no row is used to evaluate a model that was fitted on it.
 
-    Outcomes per arm then follow from m, g and a stacked effect, whose candidates are a constant and
-    the differences between the candidates' arms (:mod:`ddml_fs.nuisances.effect_surface`). Where
-    models per arm have a clearly lower loss, by two standard errors, they are used instead.
+    Unless the outcome is 0/1, a first estimate of the effect is taken out of it before, and added
+    again afterwards (:mod:`ddml_fs.nuisances.first_effect`). Outcomes per arm follow from m, g and
+    a stacked effect, whose candidates are a constant and the differences between the candidates'
+    arms (:mod:`ddml_fs.nuisances.effect_surface`). Where models per arm have a clearly lower loss,
+    by two standard errors, they are used instead.
 
     Parameters
     ----------
@@ -84,11 +87,13 @@ class Stacked(Nuisance):
     def predict(self, plan, *, arms=False, resources=None):
         """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
         resources = resources or Resources()
+        theta = first_effect(plan)
+        rest = without_effect(plan, theta)
         parts = {
-            name: nuisance.predict(plan, arms=arms, resources=resources)
+            name: nuisance.predict(rest, arms=arms, resources=resources)
             for name, nuisance in self.resolved(len(plan.X)).items()
         }
-        return stack(plan, parts)
+        return with_effect(plan, theta, parts, stack(rest, parts))
 
 
 def stack(plan, parts):
