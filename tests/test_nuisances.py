@@ -231,7 +231,7 @@ def test_stacked_effect_reports_its_candidates():
     best = losses.loc[["smooth", "boosting", "ridge"]].min()
     assert (losses.loc["used", ["m", "g"]] <= best[["m", "g"]] * 1.01).all()
     alone = DDML("boosting", random_state=0).fit(X, y, treatment=t)
-    assert alone.nuisance_losses_.loc["used", "g"] == pytest.approx(losses.loc["boosting", "g"])
+    assert alone.nuisance_losses_.loc["used", "m"] == pytest.approx(losses.loc["boosting", "m"])
 
 
 LARGE = ["mlp", "smooth", "boosting", "sparse", "index"]
