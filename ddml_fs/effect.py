@@ -16,6 +16,7 @@ from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
 from ddml_fs.heterogeneity import HeterogeneityMixin
 from ddml_fs.linear import linear_gap, linear_moments
+from ddml_fs.nuisance_error import nuisance_error
 from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.panel import inflation, read_panel
 from ddml_fs.placebo import PlaceboMixin
@@ -90,6 +91,10 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         The score that was used.
     stderr_, pvalue_ : float
         Robust standard error from the influence function, and p-value of the test of a zero effect.
+    nuisance_stderr_ : float
+        The part of ``stderr_`` that allows for errors of the nuisances, from the disagreement of
+        stacked candidates; 0 for other nuisances. ``stderr_**2`` is the sum of its square and that
+        of the influence function's standard error.
     influence_ : array of shape (n_samples,)
         Influence function: each row's influence on the effect.
     residuals_ : DataFrame
@@ -279,7 +284,8 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         self._binary_, self._clip_ = binary, CLIP if clip is None else clip
         if used.sum() < diagnostics.FEW:
             linear = linear_moments(score, X[:, covariates], T, y, weight)
-            estimate = self.effect_, self.stderr_, self.influence_, clusters
+            noise = float(inference.stderr_of(self.influence_, clusters))
+            estimate = self.effect_, noise, self.influence_, clusters
             self._few_rows_ = cautions.few_rows(int(used.sum()), linear_gap(linear, *estimate))
         found = self.diagnostics()
         said = diagnostics.verdict(found, clip, score.estimand, bool(self._few_rows_))
@@ -298,7 +304,9 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         ]
         effects = np.array([split.theta for split in splits])
         stderrs = np.array([inference.stderr_of(s.influence, clusters) for s in splits])
-        stderrs *= self._inflation_
+        errors = [nuisance_error(plan, predictions, score, r) for r in range(plan.n_repeats)]
+        self.nuisance_stderr_ = float(np.median(errors))
+        stderrs = np.hypot(stderrs * self._inflation_, errors)
         self._clusters_, self._df_ = clusters, np.inf
         if clusters is not None:
             self._df_ = min(len(np.unique(column)) for column in clusters.T) - 1

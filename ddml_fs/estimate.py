@@ -38,6 +38,7 @@ class FittedEffect(Versioned, EncodedTable, HTMLRepr):
     verbose: bool
     effect_: float
     stderr_: float
+    nuisance_stderr_: float
     pvalue_: float
     estimand_: str
     score_: str

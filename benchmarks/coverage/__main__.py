@@ -30,8 +30,9 @@ better figure. "bias" is the
 mean error of the estimates, "sd" their standard deviation, "mean stderr" the mean of the reported
 standard errors: a bias that is not small next to "sd", or a "mean stderr" below "sd", is the reason
 of intervals that do not hold. "warned" is the share of fits that gave a `DDMLWarning`. "true
-nuisances" is the score with the true nuisance functions. The effect is 1 (1.25 on average if
-it varies), in the paper's generator 5."""
+nuisances" is the score with the true nuisance functions. The effect is 1, or −1 in draws with odd
+seeds (0.25 more on average if it varies), in the paper's generator 5 or −5. "bias" is therefore
+that of confounding; a bias towards zero shows in "sd"."""
 
 
 def summarise(runs):

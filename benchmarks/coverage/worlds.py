@@ -4,6 +4,9 @@
 product and a step. "clustered": the linear world with random effects of clusters in the treatment
 and in the noise of the outcome. "paper": the generator of the paper, whose confounding is strong
 and not linear.
+
+Confounding is positive. Draws with even seeds have a positive effect, and those with odd seeds a
+negative one: errors of the nuisances can bias the two in different ways.
 """
 
 from dataclasses import dataclass
@@ -57,6 +60,7 @@ def draw(world, treatment, effect, n_samples, n_features, seed):
         Whether the effect is the same in all rows.
     n_samples, n_features : int
     seed : int
+        The effect is negative if it is odd.
 
     Returns
     -------
@@ -73,8 +77,8 @@ def draw(world, treatment, effect, n_samples, n_features, seed):
     rng = np.random.default_rng([seed, n_samples, n_features])
     X = correlated_columns(rng, n_samples, n_features)
     index, f = (bent if world == "bent" else linear)(X)
-    tau = np.full(n_samples, EFFECT)
-    truth = EFFECT
+    truth = EFFECT if seed % 2 == 0 else -EFFECT
+    tau = np.full(n_samples, truth)
     if effect == "varying":
         # X is symmetric around 0, so that the mean of the first term is 0, of the second 1/4.
         tau += 0.5 * X[:, 1] + 0.5 * (X[:, 0] > 0)
@@ -126,5 +130,6 @@ def from_paper(treatment, n_samples, n_features, seed):
         treatment, n_samples=n_samples, n_features=n_features, random_state=seed
     )
     f = data.g - data.theta * data.m
-    known = data.m, data.g, f, f + data.theta
-    return Draw(data.X, data.treatment, data.y, data.theta, *known)
+    theta = data.theta if seed % 2 == 0 else -data.theta
+    y = data.y + (theta - data.theta) * data.treatment
+    return Draw(data.X, data.treatment, y, theta, data.m, f + theta * data.m, f, f + theta)

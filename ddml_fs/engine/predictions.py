@@ -19,11 +19,15 @@ class Stacking:
         For each function ("m", "g", "mu_0", "mu_1") the weights of the K candidates, and their
         held-out losses. If the outcomes per arm follow from m, g and the effect, "effect" has
         weights in place of "mu_0" and "mu_1"; the rest to 1 is that of a constant effect.
+    disagreement : dict of arrays of shape (R, C, F)
+        For each function the mean squared distance of the candidates from their stack, weighted as
+        the candidates are.
     """
 
     names: list
     weights: dict
     losses: dict
+    disagreement: dict
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,6 +115,7 @@ def stack(plan, parts):
     shape = candidates[0].m.shape[:3]
     weights = {name: np.empty((*shape, len(parts))) for name in functions}
     losses = {name: np.empty((*shape, len(parts))) for name in functions}
+    disagreement = {name: np.empty(shape) for name in functions}
     mixed = {}
     for name in functions:
         values = np.stack([getattr(part, name) for part in candidates])  # (K, R, C, F, N)
@@ -129,13 +130,15 @@ def stack(plan, parts):
             weights[name][at] = fit(*known)
             losses[name][at] = loss(*known)
             mixed[name][at] = weights[name][at] @ own
+            away = squared_error(own, mixed[name][at], plan.weight)
+            disagreement[name][at] = weights[name][at] @ away
     if "mu_0" in functions:
         replace_arms(plan, candidates, mixed, weights)
     networks = [part.networks for part in candidates if part.networks is not None]
     return Predictions(
         **mixed,
         networks=networks[0] if networks else None,
-        stacking=Stacking(list(parts), weights, losses),
+        stacking=Stacking(list(parts), weights, losses, disagreement),
     )
 
 
