@@ -9,8 +9,10 @@ from typer.testing import CliRunner
 from benchmarks.coverage import __main__ as command
 from benchmarks.coverage import runs
 from benchmarks.coverage.expected import expected_coverage
-from benchmarks.coverage.grid import CONSTANT, MODELS, Setting, grid
+from benchmarks.coverage.grid import CONSTANT, MODELS, Setting, grid, tuning_grid
 from benchmarks.coverage.methods import DEFAULT, METHODS, ORACLE, PEER, Found, estimate, methods_for
+from benchmarks.coverage.tuning_worlds import WORLDS as WORLDS_OF_TUNING
+from benchmarks.coverage.tuning_worlds import draw_tuning
 from benchmarks.coverage.worlds import draw
 from experiments.jobs import files_behind
 
@@ -54,6 +56,21 @@ def test_truth_of_varying_effects_is_their_mean(world):
     assert abs(tau.mean() - data.truth) < 4 * tau.std() / np.sqrt(len(tau))
     assert 0.005 < np.quantile(data.m, 0.01)  # moderate overlap
     assert np.quantile(data.m, 0.99) < 0.995
+
+
+@pytest.mark.parametrize("world", list(WORLDS_OF_TUNING))
+@pytest.mark.parametrize("treatment", ["binary", "continuous"])
+def test_worlds_of_tuning_have_known_nuisances(world, treatment):
+    data = draw_tuning(world, treatment, 40_000, WORLDS_OF_TUNING[world], seed=1)
+    assert data.truth == -1
+    v, e = data.treatment - data.m, data.y - data.g
+    inputs = np.column_stack([np.ones(len(v)), data.X, np.sin(data.X), data.X[:, 1] * data.X[:, 2]])
+    for rest in (v, e):
+        t = inputs.T @ rest / np.sqrt((inputs**2).T @ rest**2)
+        assert np.abs(t).max() < 4.5
+    settings = {s for s in tuning_grid() if s.world == world}
+    assert len(settings) == 4
+    assert not settings & set(grid())
 
 
 def test_draws_depend_on_the_seed_alone():

@@ -16,7 +16,7 @@ import typer
 from scipy.stats import binomtest
 
 from benchmarks.coverage.expected import expected_coverage
-from benchmarks.coverage.grid import grid, quick_grid
+from benchmarks.coverage.grid import grid, quick_grid, tuning_grid
 from benchmarks.coverage.methods import ORACLE
 from benchmarks.coverage.runs import keep_runs, run_all
 from experiments.writing import Writer
@@ -95,6 +95,7 @@ def main(
     only: Annotated[str, typer.Option(help="Settings whose names contain this text.")] = "",
     method: Annotated[list[str] | None, typer.Option(help="Methods; by default all.")] = None,
     quick: Annotated[bool, typer.Option(help="Four small settings in about two minutes.")] = False,
+    tuning: Annotated[bool, typer.Option(help="The worlds that intervals were tuned on.")] = False,
     only_read: Annotated[bool, typer.Option(help="The table of what is finished.")] = False,
     keep: Annotated[bool, typer.Option(help="Keep all runs in a file, to be resumed.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder of the table.")] = None,
@@ -102,7 +103,7 @@ def main(
     """How often 95 % intervals contain the true effect, beside DoubleML with boosting."""
     settings = [
         setting
-        for setting in (quick_grid() if quick else grid())
+        for setting in (quick_grid() if quick else tuning_grid() if tuning else grid())
         if only in setting.name and (not rows or setting.n_samples in rows)
     ]
     if not settings:
@@ -118,7 +119,8 @@ def main(
     command = f"python -m benchmarks.coverage {arguments}".strip()
     folder = out or (Path("results_quick") if quick else RESULTS)
     write = Writer(folder, command)
-    write("coverage", "Coverage of 95 % intervals", summarise(runs), NOTES, digits=3)
+    name = "coverage_tuning" if tuning else "coverage"
+    write(name, "Coverage of 95 % intervals", summarise(runs), NOTES, digits=3)
 
 
 if __name__ == "__main__":

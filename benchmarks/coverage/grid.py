@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from benchmarks.coverage.tuning_worlds import WORLDS
+
 ROWS = (300, 500, 1000, 2000, 6000)
 CHEAP = 500  # rows up to which a setting gets all replications; with more rows the share falls
 LEAST = 20  # replications
@@ -51,6 +53,17 @@ def grid():
     paper = [Setting("paper", *model, 20, n) for model in CONSTANT for n in ROWS[:4]]
     clustered = [Setting("clustered", *model, 10, 2000) for model in CONSTANT]
     return own + paper + clustered
+
+
+def tuning_grid():
+    """Worlds on which the intervals were tuned."""
+    models = [model for model in CONSTANT if model[:2] != ("binary", "partially_linear")]
+    return [
+        Setting(world, *model, d, n)
+        for world, d in WORLDS.items()
+        for model in models
+        for n in (500, 2000)
+    ]
 
 
 def quick_grid():

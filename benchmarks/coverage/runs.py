@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.coverage import methods, worlds
 from benchmarks.coverage.methods import ORACLE, OURS, PEER, estimate, methods_for
+from benchmarks.coverage.tuning_worlds import WORLDS, draw_tuning
 from benchmarks.coverage.worlds import draw
 from experiments.jobs import ROOT, files_behind, hash_of, run_jobs
 
@@ -35,6 +36,14 @@ def code_of(method):
     return code
 
 
+def draw_of(setting, seed):
+    """One data set of a setting."""
+    size = setting.n_samples, setting.n_features, seed
+    if setting.world in WORLDS:
+        return draw_tuning(setting.world, setting.treatment, *size)
+    return draw(setting.world, setting.treatment, setting.effect, *size)
+
+
 def run_chunk(setting, method, seeds, path):
     """Estimate by a method on some draws, and write a file of the results.
 
@@ -48,14 +57,7 @@ def run_chunk(setting, method, seeds, path):
     torch.set_num_threads(1)
     rows = []
     for seed in seeds:
-        data = draw(
-            setting.world,
-            setting.treatment,
-            setting.effect,
-            setting.n_samples,
-            setting.n_features,
-            seed,
-        )
+        data = draw_of(setting, seed)
         start = time.perf_counter()
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
