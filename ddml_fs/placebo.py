@@ -145,7 +145,7 @@ class PlaceboMixin(FittedEffect):
         make = self._permuted if panel is None else self._with_signs
 
         def rows_of():
-            if panel is None:
+            if panel is None or clusters is None:
                 return rng.permutation(len(kept))[: round(fraction * len(kept))]
             groups = np.unique(clusters[:, 0])
             chosen = rng.permutation(groups)[: max(2, round(fraction * len(groups)))]
@@ -188,7 +188,8 @@ class PlaceboMixin(FittedEffect):
     def _with_signs(self, kind, y, T, rng):
         """The same for deviations from unit means, by random signs of the clusters' residuals."""
         hat, left = self.nuisances_, self.residuals_
-        _, cluster = np.unique(self._clusters_[:, 0], return_inverse=True)
+        clusters: Any = self._clusters_  # a panel always has them
+        _, cluster = np.unique(clusters[:, 0], return_inverse=True)
         sign = rng.choice([-1.0, 1.0], cluster.max() + 1)[cluster]
         if kind == "treatment":
             return y, (hat["m"] + sign * left["v"]).to_numpy()

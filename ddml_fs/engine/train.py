@@ -87,9 +87,11 @@ class FlatAdamW:
         """Update the weights by the accumulated gradients, and set these to zero."""
         if self.l2 is not None:
             self.gradient.addcmul_(self.values, self.l2)
-        state = self.values, self.gradient, self.mean, self.square
         adamw(
-            *([part] for part in state),
+            [self.values],
+            [self.gradient],
+            [self.mean],
+            [self.square],
             [],
             [self.n_steps],
             fused=True,
