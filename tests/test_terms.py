@@ -225,3 +225,13 @@ def test_labels_are_predicted_as_probabilities():
     assert model.nuisances_.to_numpy().max() < 1
     logistic = DDML("sparse", score="logistic", random_state=0).fit(X, y, treatment=t)
     assert abs(logistic.effect_ - 1) < 3 * logistic.stderr_
+
+
+def test_a_large_offset_of_the_target_changes_nothing():
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((2, 300, 6))
+    y = A[:, 0] * A[:, 1] + np.abs(A[:, 2]) + 0.5 * rng.standard_normal(300)
+    near, far = (SparseTerms(A, y + offset, binary=False) for offset in (0.0, 1e8))
+    assert near.chosen
+    assert far.chosen == near.chosen
+    np.testing.assert_allclose(far.predict(B) - 1e8, near.predict(B), atol=1e-5)

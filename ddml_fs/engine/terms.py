@@ -253,8 +253,9 @@ class SparseTerms:
         self.binary, self.mean_t = binary, None if t is None else weighted_mean(t, weight)
         base = np.empty((len(y), 0)) if t is None else (t - self.mean_t)[:, None]
         some = np.linspace(0, len(y) - 1, min(len(y), ENOUGH)).astype(int)
-        self.dictionary = Dictionary(A[some], y[some])
-        self.chosen = self._choose(A[some], y[some], base[some], weight[some])
+        centred = y - weighted_mean(y, weight)  # a large offset would hide what terms explain
+        self.dictionary = Dictionary(A[some], centred[some])
+        self.chosen = self._choose(A[some], centred[some], base[some], weight[some])
         self.treated: list[bool] = []  # whether a term is multiplied by the treatment
         for factor, _ in self.chosen:
             self.treated.append(factor == -2 or (factor >= 0 and self.treated[factor]))
