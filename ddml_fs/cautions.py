@@ -96,8 +96,8 @@ def few_rows(n_samples, gap):
         return ""
     return (
         f"X has only {n_samples} rows, and its confounding is not linear (with linear nuisances "
-        f"the estimate differs by {gap.size:.1f} standard errors); use at least {FEW} rows, or "
-        "expect the interval to be too short."
+        f"the estimate differs by {gap.size:.1f} standard errors); use at least {FEW} rows, as the "
+        "interval may be too short."
     )
 
 
