@@ -16,7 +16,9 @@ KNOTS = tuple(k / 8 for k in range(1, 8))  # quantiles where hinges and steps ha
 PER_COLUMN = 2 + 2 * len(KNOTS)  # terms of one column: itself, its square, hinges and steps
 WIDEST = 60  # columns whose terms are in a dictionary
 PAIRED = 500  # columns among which pairs are compared, when there are more than that
-ENOUGH = 10_000  # rows by which terms are chosen; the model is fitted to all rows
+# Rows by which terms are chosen, and these times the columns; the model is fitted to all rows. With
+# 100 columns and 6000 rows, 3000 rows take half of the time of all.
+ENOUGH, ENOUGH_VALUES = 10_000, 180_000
 MOST_TERMS = 30
 MOST_COLUMNS = 3  # in a product
 PATIENCE = 5  # terms without improvement after which the selection stops
@@ -252,7 +254,8 @@ class SparseTerms:
         weight = np.ones(len(y)) if weight is None else weight / weight.mean()
         self.binary, self.mean_t = binary, None if t is None else weighted_mean(t, weight)
         base = np.empty((len(y), 0)) if t is None else (t - self.mean_t)[:, None]
-        some = np.linspace(0, len(y) - 1, min(len(y), ENOUGH)).astype(int)
+        most = min(len(y), ENOUGH, ENOUGH_VALUES // max(min(A.shape[1], WIDEST), 1))
+        some = np.linspace(0, len(y) - 1, most).astype(int)
         centred = y - weighted_mean(y, weight)  # a large offset would hide what terms explain
         self.dictionary = Dictionary(A[some], centred[some])
         self.chosen = self._choose(A[some], centred[some], base[some], weight[some])

@@ -10,7 +10,7 @@ from ddml_fs.nuisances.first_effect import first_effect, with_effect, without_ef
 from ddml_fs.nuisances.held_out_loss import log_loss, squared_error, target_of
 from ddml_fs.nuisances.simplex import log_loss_weights, squared_error_weights
 
-SMALL = 2000  # rows up to which a Gaussian process is a candidate by default
+SMALL = 2000  # rows up to which linear indices and a Gaussian process are candidates by default
 
 
 class Stacked(Nuisance):
@@ -31,7 +31,8 @@ class Stacked(Nuisance):
     ----------
     candidates : list of nuisances, optional
         Names or :class:`Nuisance` objects. By default: networks, smooth closed forms, boosting,
-        sparse regressions without and with linear indices and, up to 2000 rows, a Gaussian process.
+        sparse regressions and, up to 2000 rows, sparse regressions with linear indices and a
+        Gaussian process.
 
     Examples
     --------
@@ -54,9 +55,9 @@ class Stacked(Nuisance):
 
         candidates = self.candidates
         if candidates is None:
-            candidates = ["mlp", "smooth", "boosting", "sparse", "index"]
+            candidates = ["mlp", "smooth", "boosting", "sparse"]
             if n_samples is None or n_samples <= SMALL:
-                candidates.append("gp")
+                candidates += ["index", "gp"]
         found: dict = {}
         for candidate in candidates:
             nuisance = resolve_nuisance(candidate)
