@@ -18,7 +18,8 @@ class Sparse(PerProblem):
     columns. The product of a chosen term with a curve of another column is a term as well, of three
     columns at most. The outcome per arm comes from one model of both arms, in which products of
     terms with the treatment are terms too. The terms are chosen by up to 10 000 rows (3000 with
-    60 columns or more), among those of the 60 columns that matter most. Columns with long tails are replaced by their normal scores.
+    60 columns or more), among those of the 60 columns that matter most. Columns with long tails
+    are replaced by their normal scores.
 
     Parameters
     ----------
