@@ -90,7 +90,7 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
     score_ : str
         The score that was used.
     stderr_, pvalue_ : float
-        Robust standard error from the influence function, and p-value of the test of a zero effect.
+        Robust standard error, and p-value of the test of a zero effect.
     nuisance_stderr_ : float
         The part of ``stderr_`` that allows for errors of the nuisances, from the disagreement of
         stacked candidates; 0 for other nuisances. ``stderr_**2`` is the sum of its square and that

@@ -3,7 +3,7 @@
 The effect is off by E[Δm·Δg] / E[v²] if the nuisances err by Δm and Δg. With many rows this product
 is much smaller than the standard error, which therefore leaves it out. With few rows, or where the
 nuisances are hard to learn, it is not. How far the candidates of a stack are from each other shows
-how far they are from the truth: on simulated data both were of the same size (0.4 to 1.3 times the
+how far they are from the truth: on simulated data both were of the same order (0.3 to 2 times the
 squared error of the stack, in nine worlds with 500 and 2000 rows).
 """
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from ddml_fs.weights import weighted_mean
 
-# The correlation of Δm and Δg is not known. With half of the largest error that it can cause, 95 %
-# intervals held best in worlds that are not in the coverage study (docs/trust.md).
+# Of the largest error that Δm and Δg can cause, as their correlation is not known. Chosen for the
+# coverage of 95 % intervals in nine worlds, five of which are in the coverage study, with other
+# seeds (experiments/effects/results/tuned.md).
 SHARE = 0.7
 
 
@@ -31,7 +32,7 @@ def nuisance_error(plan, predictions, score, r=0):
     Returns
     -------
     error : float
-        ½·√(A_m·A_g) / E[v²], where A is the weighted mean squared distance of the candidates from
+        0.7·√(A_m·A_g) / E[v²], where A is the weighted mean squared distance of the candidates from
         their stack; 0 if the nuisances are not stacked.
     """
     if predictions.stacking is None:

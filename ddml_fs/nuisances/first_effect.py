@@ -22,11 +22,11 @@ def first_effect(plan):
     Parameters
     ----------
     plan : Plan
-        0 if it has several treatments or outcomes, or a 0/1 outcome.
 
     Returns
     -------
     theta : float
+        0 for a plan with several treatments or outcomes, or with a 0/1 outcome.
 
     Examples
     --------
