@@ -6,7 +6,7 @@ import pytest
 from ddml_fs import DDML
 from ddml_fs.datasets import make_effect_data
 from ddml_fs.inference import stderr_of
-from ddml_fs.nuisance_error import SHARE
+from ddml_fs.nuisance_error import share_of
 from ddml_fs.nuisances import Stacked
 
 
@@ -28,7 +28,7 @@ def test_candidates_that_disagree_make_it_larger():
     noise = float(stderr_of(model.influence_))
     assert model.stderr_ == pytest.approx(np.hypot(noise, model.nuisance_stderr_))
     # That of g is of the outcome without a first effect, so here only its size is known.
-    of_g = (model.nuisance_stderr_ * (v**2).mean() / SHARE) ** 2 / away
+    of_g = (model.nuisance_stderr_ * (v**2).mean() / share_of(len(v))) ** 2 / away
     assert 0 < of_g < np.var(data.y)
 
 

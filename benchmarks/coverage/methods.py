@@ -14,13 +14,17 @@ from experiments.baselines.effects.boosting import AIPWBoosting, DMLBoosting
 
 @dataclass(frozen=True)
 class Found:
-    """An estimate, its standard error, its interval, and whether the fit warned."""
+    """An estimate, its standard error, its interval, and whether the fit warned.
+
+    ``nuisance`` is the part of the standard error that allows for errors of the nuisances.
+    """
 
     effect: float
     stderr: float
     low: float
     high: float
     warned: bool = False
+    nuisance: float = 0.0
 
 
 def by_ddml(nuisance, draw, score, seed, cluster=None):
@@ -30,7 +34,7 @@ def by_ddml(nuisance, draw, score, seed, cluster=None):
         warnings.simplefilter("always")
         model.fit(draw.X, draw.y, treatment=draw.treatment, cluster=cluster)
     warned = any(issubclass(warning.category, DDMLWarning) for warning in said)
-    return Found(model.effect_, model.stderr_, *model.conf_int(), warned)
+    return Found(model.effect_, model.stderr_, *model.conf_int(), warned, model.nuisance_stderr_)
 
 
 def by_doubleml(draw, score, seed):

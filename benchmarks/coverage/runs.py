@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from threadpoolctl import threadpool_limits
 
-from benchmarks.coverage import methods, worlds
+from benchmarks.coverage import methods, tuning_worlds, worlds
 from benchmarks.coverage.methods import ORACLE, OURS, PEER, estimate, methods_for
 from benchmarks.coverage.tuning_worlds import WORLDS, draw_tuning
 from benchmarks.coverage.worlds import draw
@@ -26,7 +26,7 @@ OTHER = ("audit", "plotting", "report", "cli", "version.py")  # without influenc
 
 def code_of(method):
     """Files and texts on which the results of a method depend."""
-    code = [inspect.getsource(worlds), inspect.getsource(methods)]
+    code = [inspect.getsource(module) for module in (worlds, tuning_worlds, methods)]
     if method in OURS:
         files = files_behind("ddml_fs.effect")
         return code + [f for f in files if not set(f.relative_to(ROOT).parts) & set(OTHER)]
@@ -87,7 +87,8 @@ def run_all(settings, replications, n_jobs=1, only_read=False, chosen=None):
     Returns
     -------
     rows : DataFrame
-        ``setting, rows, method, code, seed, truth, effect, stderr, low, high, warned, seconds``.
+        ``setting, rows, method, code, seed, truth, effect, stderr, low, high, warned, nuisance,
+        seconds``.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
     hashes = {m: hash_of(*code_of(m)) for s in settings for m in methods_for(s)}
