@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from ddml_fs.chunks import chunks
 from ddml_fs.domains import across_domains
 from ddml_fs.encoding import Target, strata_of
-from ddml_fs.engine.devices import in_threads
+from ddml_fs.engine.devices import in_threads, n_threads
 from ddml_fs.engine.folds import draw_seed
 from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.resources import Resources
@@ -287,7 +287,7 @@ def in_parts(part, n_rows, n_features):
         influence[:, at] = own.influence
         return replace(own, influence=influence[:, :0])
 
-    found = list(in_threads(collected, chunks(n_features, 32 * n_rows)))
+    found = list(in_threads(collected, chunks(n_features, 32 * n_rows, n_threads())))
     return replace(joined(found), influence=influence)
 
 

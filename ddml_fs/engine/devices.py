@@ -65,6 +65,11 @@ def limit_threads(n):
         LIMIT.leave(before)
 
 
+def n_threads():
+    """How many threads :func:`limit_threads` allows here; 1 outside of it."""
+    return LIMIT.n
+
+
 def in_threads(function, items):
     """Call a function for every item, by as many threads as :func:`limit_threads` allows.
 
