@@ -43,7 +43,7 @@ def groups_of(values, n_bins):
     return values.astype("category")
 
 
-def group_means(signal, groups, level, clusters=None, weight=None):
+def group_means(signal, groups, level, clusters=None, weight=None, nuisance=0.0):
     """Mean signal of every group, with pointwise and joint intervals.
 
     Parameters
@@ -53,6 +53,8 @@ def group_means(signal, groups, level, clusters=None, weight=None):
     level : float
     clusters : int array of shape (N, 1) or (N, 2), optional
     weight : array of shape (N,), optional
+    nuisance : float
+        Standard error that comes from errors of the nuisances, added to that of every group.
 
     Returns
     -------
@@ -71,7 +73,7 @@ def group_means(signal, groups, level, clusters=None, weight=None):
                 f"every group must have at least {FEWEST_ROWS} rows, got {len(own)} of {name!r}."
             )
         own_clusters = None if clusters is None else clusters[member]
-        stderr = stderr_of(influence_on_mean(own, w), own_clusters)
+        stderr = np.hypot(stderr_of(influence_on_mean(own, w), own_clusters), nuisance)
         rows[name] = len(own), weighted_mean(own, w), stderr
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["rows", "effect", "stderr"])
     table["pvalue"] = 2 * stats.norm.sf(np.abs(table["effect"] / table["stderr"]))
@@ -160,7 +162,8 @@ class HeterogeneityMixin(FittedEffect):
         table : DataFrame
             One row per group: ``rows``, ``effect``, ``stderr``, ``pvalue``, ``low``, ``high``, and
             ``joint_low``, ``joint_high``, which cover in all groups at once. Sample weights count
-            within groups, but not for the quantiles.
+            within groups, but not for the quantiles. Standard errors include
+            ``nuisance_stderr_``, that of the whole effect; in a group it may be larger.
 
         Examples
         --------
@@ -186,7 +189,8 @@ class HeterogeneityMixin(FittedEffect):
                 f"column must have a value in every row, got {int(values.isna().sum())} missing."
             )
         groups = groups_of(values, n_bins)
-        table = group_means(signal, groups, level, self._clusters_, self._weight_)
+        known = self._clusters_, self._weight_, self.nuisance_stderr_
+        table = group_means(signal, groups, level, *known)
         return table.rename_axis(values.name if values.name is not None else "group")
 
     def best_linear_predictor(self, X: Any, level: float = 0.95) -> pd.DataFrame:
@@ -203,7 +207,7 @@ class HeterogeneityMixin(FittedEffect):
         -------
         table : DataFrame
             ``slope``, ``stderr``, ``pvalue``, ``low`` and ``high`` of every column and of the
-            intercept.
+            intercept. ``nuisance_stderr_`` is not included: it is known for the mean effect only.
         """
         signal = self.signals()
         check_number(level, "level", 1e-6, 1 - 1e-6)

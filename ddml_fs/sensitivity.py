@@ -94,8 +94,10 @@ def elements(score, T, Y, hat, theta, weight=1.0):
     return None
 
 
-def bounds(theta, influence, given, bias, level, clusters=None, inflation=1.0):
+def bounds(theta, influence, given, bias, level, clusters=None, inflation=1.0, nuisance=0.0):
     """Bounds of the effect under a bias in units of S, and one-sided limits of them.
+
+    ``nuisance`` is a standard error of the effect that its influence function does not see.
 
     Returns
     -------
@@ -105,7 +107,8 @@ def bounds(theta, influence, given, bias, level, clusters=None, inflation=1.0):
     z = stats.norm.ppf(level)
 
     def error(sign):
-        return inflation * stderr_of(influence + sign * bias * given.psi_S, clusters)
+        own = stderr_of(influence + sign * bias * given.psi_S, clusters)
+        return np.hypot(inflation * own, nuisance)
 
     return low, high, low - z * error(-1), high + z * error(1)
 
@@ -171,7 +174,7 @@ class SensitivityMixin(FittedEffect):
         check_number(level, "level", 0.5, 1 - 1e-6)
         theta, influence = self.effect_, self.influence_
         names = ("low", "high", "ci_low", "ci_high")
-        errors = self._clusters_, self._inflation_
+        errors = self._clusters_, self._inflation_, self.nuisance_stderr_
         found = bounds(theta, influence, given, strength(cf_y, cf_d, rho), level, *errors)
         row = {"effect": theta} | dict(zip(names, map(float, found), strict=True))
         towards = 2 if theta > null else 3  # the limit on the side of the null

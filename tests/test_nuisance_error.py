@@ -50,6 +50,17 @@ def test_small_where_confounding_is_linear(score):
     assert model.nuisance_stderr_ < 0.3 * model.stderr_
 
 
+def test_groups_and_sensitivity_include_it():
+    """One group of all rows, and no hidden confounder: the standard error of the effect itself."""
+    model, data = fit(Stacked(["smooth", "boosting"]), "binary")
+    assert model.nuisance_stderr_ > 0.05 * model.stderr_
+    whole = model.by(np.zeros(len(data.X)))
+    assert whole["stderr"].item() == pytest.approx(model.stderr_, rel=1e-6)
+    low, high = model.conf_int(0.9)
+    found = model.sensitivity(0.0, 0.0, level=0.95)
+    np.testing.assert_allclose(found[["ci_low", "ci_high"]], [low, high], rtol=1e-6)
+
+
 def test_median_over_splits():
     model, _ = fit(Stacked(["smooth", "sparse"]), n_repeats=3)
     assert 0 < model.nuisance_stderr_ < model.stderr_
