@@ -9,7 +9,7 @@ from scipy.special import expit, log_expit, logit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ddml_fs.cautions import warn_of_rows
 from ddml_fs.display import HTMLRepr, classifier_html
@@ -145,7 +145,7 @@ class EffectClassifier(Versioned, HTMLRepr, ClassifierMixin, BaseEstimator):
         wanted = self.selector
         if not isinstance(wanted, CausalFeatureSelector | None):
             raise ValueError(f"selector must be a CausalFeatureSelector or None, got {wanted!r}.")
-        rows = read_rows(_num_samples(X), sample_domain, sample_weight, cluster)
+        rows = read_rows(X, sample_domain, sample_weight, cluster)
         domain, weight = rows.domain, rows.weight
         table, label = read_table(self, rows.of(X), rows.labels(y))
         check_labels(label)

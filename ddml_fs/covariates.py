@@ -9,7 +9,7 @@ from sklearn.utils.validation import validate_data
 from ddml_fs.columns import is_text
 from ddml_fs.features import Encoding, reader_of
 from ddml_fs.prepare import COMPLETE, describe_encoding
-from ddml_fs.tables import column_names, is_mixed
+from ddml_fs.tables import check_names, column_names, is_mixed
 from ddml_fs.validation import check_column, check_covariates, check_known
 
 
@@ -54,6 +54,7 @@ def read_effect_table(estimator, X, treatment):
     -------
     table : EffectTable
     """
+    check_names(X)
     values = X if is_mixed(X) else check_covariates(X)
     validate_data(estimator, X=X, reset=True, skip_check_array=True)
     names = column_names(estimator)

@@ -21,6 +21,7 @@ from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.panel import inflation, read_panel
 from ddml_fs.placebo import PlaceboMixin
 from ddml_fs.progress import progress_bar
+from ddml_fs.rows import warn_of_order
 from ddml_fs.scores import CLIP, Score, residuals, resolve_score
 from ddml_fs.sensitivity import SensitivityMixin, elements
 from ddml_fs.validation import (
@@ -212,6 +213,8 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         forget_fit(self)
         check_integer(self.n_repeats, "n_repeats", 1)
         index = X.index if isinstance(X, pd.DataFrame) else None
+        rows = {"y": y, "treatment": treatment, "cluster": cluster, "sample_weight": sample_weight}
+        warn_of_order(X, **rows, fixed_effects=fixed_effects)
         panel = None
         if fixed_effects is not None:
             known = fixed_effects, X, treatment, self.score, sample_weight
@@ -233,8 +236,8 @@ class DDML(PlaceboMixin, HeterogeneityMixin, SensitivityMixin, BaseEstimator):
         nuisance.check_resources(self.device)
         if varies(weight):
             nuisance.check_weights()
-        rows = len(X), weight
-        y = check_label(y, *rows) if score.label else check_vector(y, "y", *rows)
+        size = len(X), weight
+        y = check_label(y, *size) if score.label else check_vector(y, "y", *size)
         source, note = np.arange(X.shape[1]), table.note
         if panel is not None:
             self._fit_options_["fixed_effects"], self._kept_ = panel.given, panel.keep

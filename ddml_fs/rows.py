@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from ddml_fs.encoding import read_domains
 from ddml_fs.validation import check_clusters
+from ddml_fs.warning import caution, joined
 from ddml_fs.weights import check_weights
 
 FEWEST_CLUSTERS = 4  # two folds, each with two clusters to fit on
@@ -53,12 +55,53 @@ class RowInfo:
         return own
 
 
-def read_rows(n_samples, sample_domain=None, sample_weight=None, cluster=None):
+def warn_of_order(X, **given):
+    """Warn of Series whose labels are those of the rows of X in another order.
+
+    Values belong to rows by their position, as everywhere in scikit-learn. Somebody who sorts X,
+    and not y, would get a wrong answer.
+
+    Parameters
+    ----------
+    X : array or DataFrame
+    **given
+        Values for every row, by the names of arguments; only those with labels are looked at.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> X, y = pd.DataFrame({"x": [1, 2, 3]}), pd.Series([0, 1, 0])
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     warn_of_order(X, y=y)
+    ...     warn_of_order(X.sort_values("x", ascending=False), y=y)
+    >>> len(said)
+    1
+    """
+    if not isinstance(X, pd.DataFrame) or not X.index.is_unique:
+        return
+    moved = [
+        name
+        for name, values in given.items()
+        if isinstance(values, pd.Series | pd.DataFrame)
+        and len(values) == len(X)
+        and not values.index.equals(X.index)
+        and values.index.is_unique
+        and X.index.isin(values.index).all()
+    ]
+    if moved:
+        caution(
+            f"the rows of X and of {joined(moved)} have the same labels in different orders; they "
+            "are matched by position, so if the labels are right, pass values.loc[X.index]."
+        )
+
+
+def read_rows(X, sample_domain=None, sample_weight=None, cluster=None):
     """Read domains, weights and clusters. Those of target domains do not matter.
 
     Parameters
     ----------
-    n_samples : int
+    X : array, sparse matrix or DataFrame of shape (n_samples, n_features)
     sample_domain, sample_weight, cluster : arrays of shape (n_samples,), optional
 
     Returns
@@ -67,11 +110,13 @@ def read_rows(n_samples, sample_domain=None, sample_weight=None, cluster=None):
 
     Examples
     --------
-    >>> rows = read_rows(4, sample_domain=[1, 1, -2, 3], sample_weight=[1, 0, 9, 2])
+    >>> X = np.zeros((4, 1))
+    >>> rows = read_rows(X, sample_domain=[1, 1, -2, 3], sample_weight=[1, 0, 9, 2])
     >>> rows.used.tolist(), rows.domains.tolist(), rows.weight.round(2).tolist()
     ([True, False, False, True], [1, 3], [0.67, 1.33])
     """
-    source, domain, domains = read_domains(sample_domain, n_samples)
+    warn_of_order(X, sample_domain=sample_domain, sample_weight=sample_weight, cluster=cluster)
+    source, domain, domains = read_domains(sample_domain, _num_samples(X))
     weight = check_weights(_sources(sample_weight, "sample_weight", source), source.sum())
     own = weight > 0
     if cluster is not None:

@@ -8,7 +8,6 @@ from typing import Any, Self
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_samples
 
 from ddml_fs import cautions, inference
 from ddml_fs.blocks import Blocks
@@ -286,7 +285,7 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
 
     def _read(self, X, y, sample_domain, sample_weight, cluster):
         """The data of the sweep, a SweepInput; warns of what looks wrong in them."""
-        rows = read_rows(_num_samples(X), sample_domain, sample_weight, cluster)
+        rows = read_rows(X, sample_domain, sample_weight, cluster)
         self.domains_ = rows.domains
         X, y = read_table(self, rows.of(X), rows.of(y))
         encoding = self._encoding_ = Encoding.of(X, column_names(self), self.groups)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ddml_fs.engine.ridge import FLAT
 from ddml_fs.inference import robustness_value, strength
@@ -79,7 +79,7 @@ class SweepSensitivity(ShadowPlacebo):
         (['x1', 'x0'], True)
         """
         check_is_fitted(self)
-        rows = read_rows(_num_samples(X), sample_domain, sample_weight)
+        rows = read_rows(X, sample_domain, sample_weight)
         numbers, own = self.encode(rows.of(X)), self._encoding_.own
         if numbers.shape[1] > WIDEST * len(numbers):
             raise ValueError(

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 
 from ddml_fs.engine.plan import WIDE
 from ddml_fs.features import Encoding
+from ddml_fs.rows import warn_of_order
 
 FEWEST_ROWS = 8
 
@@ -19,6 +20,16 @@ def is_mixed(X):
     if not isinstance(X, pd.DataFrame):
         return False
     return not all(isinstance(t, np.dtype) and t.kind in "biuf" for t in X.dtypes)
+
+
+def check_names(X):
+    """Raise if columns of a DataFrame share a name."""
+    if isinstance(X, pd.DataFrame) and not X.columns.is_unique:
+        counts = X.columns.value_counts()
+        raise ValueError(
+            f"X must have columns with different names, got {counts.index[0]!r} {counts.iloc[0]} "
+            "times."
+        )
 
 
 def read_table(estimator, X, y):
@@ -34,6 +45,8 @@ def read_table(estimator, X, y):
         "ensure_min_samples": FEWEST_ROWS,
         "ensure_all_finite": "allow-nan",
     }
+    check_names(X)
+    warn_of_order(X, y=y)
     if not is_mixed(X):
         X, y = validate_data(
             estimator, X, y, multi_output=False, accept_sparse=("csr", "csc"), **options

@@ -44,6 +44,32 @@ def select(X, y, domain=None):
     return caught(lambda: CausalFeatureSelector(2, random_state=0).fit(X, y, domain))
 
 
+# --- Rows in another order ---
+
+
+def test_labels_in_another_order_are_told(clean):
+    """Rows are matched by position: whoever sorts X alone would get a wrong answer, silently."""
+    X, y, domain = clean
+    y, domain = pd.Series(y), pd.Series(domain)
+    assert select(X, y, domain) == []
+    text = only(caught(lambda: EffectClassifier().fit(X.iloc[::-1], y, domain.iloc[::-1])))
+    assert text.startswith("the rows of X and of y have the same labels in different orders")
+    told = select(X.iloc[::-1], y, domain)
+    assert [text.split(" have ")[0].split(" of ")[-1] for text in told] == ["sample_domain", "y"]
+    # Other labels, or none, say nothing about the order.
+    assert select(X, y.set_axis(range(5, len(y) + 5)), domain) == []
+    assert select(X.iloc[::-1], y.iloc[::-1].to_numpy(), domain.iloc[::-1].to_numpy()) == []
+
+
+def test_labels_in_another_order_are_told_of_an_effect():
+    data = make_effect_data("binary", n_samples=200, n_features=10, random_state=0)
+    X, treatment = pd.DataFrame(data.X), pd.Series(data.treatment)
+    moved = X.sample(frac=1, random_state=0)
+    text = only(caught(lambda: DDML("ridge").fit(moved, data.y, treatment=treatment)))
+    assert "X and of treatment have" in text
+    assert caught(lambda: DDML("ridge").fit(X, data.y, treatment=treatment)) == []
+
+
 # --- Clean data ---
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from joblib import effective_n_jobs
 from scipy import stats
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ddml_fs.audit.copies import copies_in
 from ddml_fs.audit.forecast import believed_quality, forecast, left_out_qualities, table_of
@@ -171,7 +171,7 @@ class ShiftAudit(Versioned, HTMLRepr, BaseEstimator):
         check_number(self.fdr_level, "fdr_level", 0, 1)
         check_number(self.level, "level", 1e-6, 1 - 1e-6)
         check_option(self.task, "task", ("auto", "classification", "regression"))
-        rows = read_rows(_num_samples(X), *rows_given)
+        rows = read_rows(X, *rows_given)
         self.domains_ = rows.domains
         X, y = read_table(self, rows.of(X), rows.of(y))
         names = column_names(self)

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 from scipy.special import expit
-from sklearn.utils.validation import _num_samples
 
 from ddml_fs.domains import UNSTABLE
 from ddml_fs.encoding import read_target
@@ -83,7 +82,7 @@ class DoseDisplay(Display):
         selector = selector_of(estimator)
         effects = selector.effects_
         check_features(feature, effects.index)
-        rows = read_rows(_num_samples(X), sample_domain, sample_weight, cluster)
+        rows = read_rows(X, sample_domain, sample_weight, cluster)
         y, table = rows.of(y), read_new_table(estimator, rows.of(X))
         if estimator is not selector:  # an audit's selector has not seen the leaks
             frame = pd.DataFrame(table)
