@@ -91,7 +91,8 @@ def run_all(settings, replications, n_jobs=1, only_read=False, chosen=None):
         seconds``.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
-    hashes = {m: hash_of(*code_of(m)) for s in settings for m in methods_for(s)}
+    names = {method for setting in settings for method in methods_for(setting)}
+    hashes = {method: hash_of(*code_of(method)) for method in names}
     kept, work = kept_runs(hashes), []
     for setting in settings:
         for method in methods_for(setting):
