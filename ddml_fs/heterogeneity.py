@@ -43,7 +43,7 @@ def groups_of(values, n_bins):
     return values.astype("category")
 
 
-def group_means(signal, groups, level, clusters=None, weight=None, nuisance=0.0):
+def group_means(signal, groups, level, clusters=None, weight=None, nuisance_stderr=0.0):
     """Mean signal of every group, with pointwise and joint intervals.
 
     Parameters
@@ -53,7 +53,7 @@ def group_means(signal, groups, level, clusters=None, weight=None, nuisance=0.0)
     level : float
     clusters : int array of shape (N, 1) or (N, 2), optional
     weight : array of shape (N,), optional
-    nuisance : float
+    nuisance_stderr : float
         Standard error that comes from errors of the nuisances, added to that of every group.
 
     Returns
@@ -73,7 +73,7 @@ def group_means(signal, groups, level, clusters=None, weight=None, nuisance=0.0)
                 f"every group must have at least {FEWEST_ROWS} rows, got {len(own)} of {name!r}."
             )
         own_clusters = None if clusters is None else clusters[member]
-        stderr = np.hypot(stderr_of(influence_on_mean(own, w), own_clusters), nuisance)
+        stderr = np.hypot(stderr_of(influence_on_mean(own, w), own_clusters), nuisance_stderr)
         rows[name] = len(own), weighted_mean(own, w), stderr
     table = pd.DataFrame.from_dict(rows, orient="index", columns=["rows", "effect", "stderr"])
     table["pvalue"] = 2 * stats.norm.sf(np.abs(table["effect"] / table["stderr"]))

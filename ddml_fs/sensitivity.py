@@ -94,10 +94,10 @@ def elements(score, T, Y, hat, theta, weight=1.0):
     return None
 
 
-def bounds(theta, influence, given, bias, level, clusters=None, inflation=1.0, nuisance=0.0):
+def bounds(theta, influence, given, bias, level, clusters=None, inflation=1.0, nuisance_stderr=0.0):
     """Bounds of the effect under a bias in units of S, and one-sided limits of them.
 
-    ``nuisance`` is a standard error of the effect that its influence function does not see.
+    ``nuisance_stderr`` is the error of the effect that its influence function does not see.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def bounds(theta, influence, given, bias, level, clusters=None, inflation=1.0, n
 
     def error(sign):
         own = stderr_of(influence + sign * bias * given.psi_S, clusters)
-        return np.hypot(inflation * own, nuisance)
+        return np.hypot(inflation * own, nuisance_stderr)
 
     return low, high, low - z * error(-1), high + z * error(1)
 

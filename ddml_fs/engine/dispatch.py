@@ -159,8 +159,6 @@ class Workers:
             return
 
         def inputs_of(s):
-            if s == numbers[0]:  # no other core is busy yet
-                return shared.of(job.shards[s])
             with threadpool_limits(1), limit_threads(1):  # the other cores are busy with shards
                 return shared.of(job.shards[s])
 

@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ddml_fs.engine.devices import in_threads
 from ddml_fs.engine.plan import batch_size_for, group_by_shape
 
 BATCHES_PER_READ = 8  # few enough to fit into memory, many enough for a low cost per batch
@@ -265,14 +264,11 @@ def scales_by_fold(X, folds):
         In double precision.
     """
     scale = np.empty((len(folds), 2, X.shape[1]))
-
-    def read(k):
+    for k, fold in enumerate(folds):
         for start in range(0, X.shape[1], COLUMNS_PER_READ):
             own = slice(start, start + COLUMNS_PER_READ)
-            mean, sd = _mean_sd(torch.as_tensor(X[folds[k].fit, own], dtype=torch.float64), 0)
+            mean, sd = _mean_sd(torch.as_tensor(X[fold.fit, own], dtype=torch.float64), 0)
             scale[k, 0, own], scale[k, 1, own] = mean.numpy(), sd.numpy()
-
-    list(in_threads(read, range(len(folds))))
     return scale
 
 
