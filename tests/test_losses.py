@@ -45,6 +45,26 @@ def test_hsic_of_few_features_is_unbiased(latents):
     assert abs(draws.mean() - exact) < 3 * draws.std() / 20
 
 
+def test_hsic_and_its_gradient_are_those_of_autograd(latents):
+    """The written gradient against the one that autograd derives from the definition."""
+    features = losses.RandomFeatures([1, 2, 3], 4, 8, latents)
+    slope = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    found = []
+    for by_hand in (False, True):
+        Z = latents.clone().requires_grad_()
+        loss = features.hsic_loss(Z)
+        if by_hand:
+            angles = features.omega @ losses.standardise(Z.mT) + features.phase
+            cosines = torch.cos(angles)
+            mean = cosines.mean(-1)
+            covariance = (cosines @ cosines.mT) / 200 - mean[:, :, None] * mean[:, None]
+            loss = (covariance * features.pairs).square().sum((1, 2))
+        loss.backward(slope)
+        found.append((loss.detach(), Z.grad))
+    for own, twin in zip(*found, strict=True):
+        torch.testing.assert_close(own, twin, rtol=1e-10, atol=1e-14)
+
+
 def test_exact_hsic_is_the_trace_formula(latents):
     Z1, Z2 = latents[1, :50, :4], latents[1, :50, 4:8]
 

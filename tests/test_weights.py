@@ -365,8 +365,10 @@ def test_training_step_with_weights_runs_on_meta(table, outcome):
     objective = Objective(net, stack, Sizes(), LossSettings(outcome, 0.1, 0.1))
     batch = stack.batch(torch.zeros(stack.G, stack.B, dtype=torch.long))
     assert batch.weight.shape == batch.T.shape
-    training_step(net, objective, FlatAdamW(net, 0.01), batch, 1e-2)
-    assert net.W_1.grad.shape == net.W_1.shape
+    optimizer = FlatAdamW(net, 0.01)
+    training_step(net, objective, optimizer, batch, 1e-2)
+    assert optimizer.mean[0].shape == net.W_1.shape
+    assert optimizer.mean[0].device.type == "meta"
 
 
 # --- Wrong or impossible weights ---

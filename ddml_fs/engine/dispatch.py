@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,15 +166,32 @@ class Workers:
         if len(self.devices) > 1 and not self.backend.is_cluster:
             yield from solve_by_device(job, inputs_of, numbers, self.devices[: self.n])
             return
-        given, n, how = self.backend.share(job), len(self.devices), {}
         if job.in_threads and not self.backend.is_cluster:
-            # They share all memory but their inputs, so that no more than one of these waits.
-            how = {"prefer": "threads", "pre_dispatch": self.n + 1}
+            yield from solve_by_threads(job, shared, numbers, self)
+            return
+        given, n = self.backend.share(job), len(self.devices)
         calls = (
             (s, {"job": given, "s": s, "inputs": inputs_of(s), "device": self.devices[s % n]})
             for s in numbers
         )
-        yield from each_on(self.backend, solve_shard, calls, self.n, "shard", **how)
+        yield from each_on(self.backend, solve_shard, calls, self.n, "shard")
+
+
+def solve_by_threads(job, shared, numbers, workers):
+    """Solve shards by threads, which make their own inputs, one of them at a time.
+
+    So no more inputs exist than there are threads, and no further thread takes time from them.
+    """
+    making = Lock()
+
+    def solve_own(s):
+        with making:
+            inputs = shared.of(job.shards[s])
+        return solve_shard(job=job, s=s, inputs=inputs, device=workers.devices[0])
+
+    calls = ((s, {"s": s}) for s in numbers)
+    with threadpool_limits(1), limit_threads(1):
+        yield from each_on(workers.backend, solve_own, calls, workers.n, "shard", prefer="threads")
 
 
 def solve_by_device(job, inputs_of, numbers, devices):

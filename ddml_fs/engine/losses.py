@@ -79,6 +79,30 @@ def exact_hsic(Z_1: Tensor, Z_2: Tensor):
     return (centred_kernel(Z_1) * centred_kernel(Z_2)).mean((-1, -2))
 
 
+class CosineCovariances(torch.autograd.Function):
+    """Sums (P,) of squared, weighted (M, M) covariances of the cosines of angles (P, M, B).
+
+    The gradient is written out, which needs half of the operations that autograd would record.
+    """
+
+    @staticmethod
+    def forward(ctx, angles, weights):
+        """The sums."""
+        centred = torch.cos(angles)
+        centred -= centred.mean(-1, keepdim=True)
+        covariance = (centred @ centred.mT).mul_(weights / angles.shape[-1])
+        ctx.save_for_backward(angles, centred, covariance, weights)
+        return covariance.square().sum((1, 2))
+
+    @staticmethod
+    def backward(ctx, slope):
+        """The gradient by the angles, from that by the sums, (P,)."""
+        angles, centred, covariance, weights = ctx.saved_tensors
+        own = covariance * weights * (-2 / angles.shape[-1] * slope)[:, None, None]
+        # Rows of the product have mean 0, as those of ``centred`` do.
+        return ((own + own.mT) @ centred).mul_(torch.sin(angles)), None
+
+
 class RandomFeatures:
     """Random Fourier features of the three roles' Gaussian kernels, drawn once per problem.
 
@@ -95,24 +119,22 @@ class RandomFeatures:
     """
 
     def __init__(self, seeds, Z, n_features, like):
-        omega, phase = [], []
-        for seed in seeds:
-            generator = torch.Generator().manual_seed(seed)
-            blocks = torch.randn(3, Z, n_features, generator=generator) / math.sqrt(Z)
-            omega.append(torch.block_diag(*blocks))
-            phase.append(2 * math.pi * torch.rand(1, 3 * n_features, generator=generator))
-        self.omega = torch.stack(omega).mT.contiguous().to(like)  # (P, 3m, 3Z)
-        self.phase = torch.stack(phase).mT.contiguous().to(like)  # (P, 3m, 1)
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        blocks = torch.empty(len(seeds), 3, Z, n_features)
+        phase = torch.empty(len(seeds), 3 * n_features, 1)
+        for generator, block, own in zip(generators, blocks, phase, strict=True):
+            block.normal_(generator=generator)
+            own.uniform_(generator=generator)
+        omega = torch.zeros(len(seeds), 3, n_features, 3, Z)
+        for r in range(3):  # features of a role read its own latents only
+            omega[:, r, :, r] = blocks[:, r].mT / math.sqrt(Z)
+        self.omega = omega.flatten(3, 4).flatten(1, 2).to(like)  # (P, 3m, 3Z)
+        self.phase = (2 * math.pi * phase).to(like)  # (P, 3m, 1)
         between = torch.ones(3, 3).triu(1)  # the pairs (c, t), (c, y), (t, y)
         pairs = between.repeat_interleave(n_features, 0).repeat_interleave(n_features, 1)
         self.pairs = (2 / n_features * pairs).to(like)  # (3m, 3m)
 
     def hsic_loss(self, Z: Tensor):
         """L_dis, Eq. 11: the three HSICs, as squared covariances of features of Z (P, B, 3Z)."""
-        features = torch.cos(torch.baddbmm(self.phase, self.omega, standardise(Z.mT)))
-        mean = features.mean(-1, keepdim=True)
-        # Covariances (P, 3m, 3m) of all features; only those between two roles are used.
-        covariance = torch.baddbmm(
-            mean @ mean.mT, features, features.mT, beta=-1, alpha=1 / Z.shape[1]
-        )
-        return (covariance * self.pairs).square().sum((1, 2))
+        angles = torch.baddbmm(self.phase, self.omega, standardise(Z.mT))
+        return CosineCovariances.apply(angles, self.pairs)

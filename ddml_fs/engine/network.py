@@ -85,7 +85,7 @@ class StackedModule(nn.Module):
         self.register_parameter(name, nn.Parameter(self.place(value)))
 
     def fixed_places(self):
-        """Places of the weights outside the masks, in the vector of all weights."""
+        """Places of the weights outside the masks, in the vector of all weights: an int array."""
         masks = {
             f"{prefix}.{name}".lstrip("."): mask
             for prefix, module in self.named_modules()
@@ -97,7 +97,7 @@ class StackedModule(nn.Module):
                 outside = ~masks[name].bool().expand(weight.shape)  # on the CPU
                 places.append(start + np.flatnonzero(outside.numpy()))
             start += weight.numel()
-        return torch.as_tensor(np.concatenate(places)).to(self.kind["device"])
+        return np.concatenate(places)
 
     def snapshot(self):
         """A copy of the weights and buffers."""
@@ -108,7 +108,7 @@ class StackedModule(nn.Module):
         """Copy the weights ``source`` to ``target`` for the problems in ``chosen`` (P,)."""
         for name, old in target.items():
             shape = (self.G, 1, self.p, 1) if old.dim() == 4 else (self.P, 1, 1)
-            old.copy_(torch.where(chosen.view(shape), source[name], old))
+            torch.where(chosen.view(shape), source[name], old, out=old)
 
 
 class Heads(StackedModule):

@@ -11,12 +11,12 @@ from ddml_fs.engine.trunk import ShardTrunk, make_trunk, trunk_of_shard
 class ShardInputs(NamedTuple):
     """What the problems of one shard need beside the rows."""
 
-    base: np.ndarray | None = None  # (P, N, 2), the ridge start
+    base: np.ndarray | None = None  # (2, P, N), the ridge start
     trunk: ShardTrunk | None = None
 
     def part(self, problems, folds):
         """The inputs of some problems, given their places and those of their folds."""
-        base = None if self.base is None else self.base[problems]
+        base = None if self.base is None else self.base[:, problems]
         return ShardInputs(base, None if self.trunk is None else self.trunk.part(problems, folds))
 
 

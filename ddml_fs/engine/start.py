@@ -44,32 +44,31 @@ class RidgeStart:
 
         Returns
         -------
-        base : array of shape (P, N, 2), in single precision
+        base : array of shape (2, P, N), in single precision
             For T and Y: log-odds of binary targets; of others, values minus the target's mean.
         """
         plan = self.plan
         fold, outcome, treatment = plan.problem(members)
-        base = np.empty((len(members), len(plan.Y), 2), np.float32)
+        base = np.empty((2, len(members), len(plan.Y)), np.float32)
         for k in fold[np.sort(np.unique(fold, return_index=True)[1])]:
             problems = np.flatnonzero(fold == k)
             chosen, at = np.unique(treatment[problems], return_inverse=True)
             found = self.fit(k).treatments(chosen)
-            shift = found.mean - plan.T[:, chosen].mean(0, dtype=np.float64)
+            binary, mean, m = plan.binary_T[chosen], found.mean[:, None], found.m.T
+            shift = np.where(binary, 0.0, found.mean - plan.T[:, chosen].mean(0, dtype=np.float64))
             level = found.level - np.where(plan.binary_Y, 0.0, plan.Y.mean(0, dtype=np.float64))
-            for f in np.flatnonzero(plan.binary_T[chosen]):
-                found.m[:, f] = log_odds_of(found.m[:, f] + found.mean[f], found.mean[f])
-                shift[f] = 0.0
-            for i, f in zip(problems, at, strict=True):
-                c = outcome[i]
-                base[i, :, 0] = found.m[:, f] + shift[f]
-                base[i, :, 1] = found.g[c][:, f] + level[c]
+            m[binary] = log_odds_of(m[binary] + mean[binary], mean[binary])
+            base[0, problems] = m[at] + shift[at, None]
+            for c in np.unique(outcome[problems]):
+                own = outcome[problems] == c
+                base[1, problems[own]] = found.g[c].T[at[own]] + level[c]
         return base
 
 
 def log_odds_of(probability, share):
-    """Log-odds of a linear model of a probability (N,), which can leave [0, 1].
+    """Log-odds of linear models of probabilities (F, N), which can leave [0, 1].
 
-    It is clipped, depending on the share of ones.
+    They are clipped, depending on the shares of ones (F, 1).
     """
     share = np.clip(share, CLIP, 1 - CLIP)
     return logit(np.clip(probability, share / 5, 1 - (1 - share) / 5))

@@ -47,17 +47,19 @@ def one_cycle(step, n_steps, peak, rise=0.3, low=0.04):
 
 
 class FlatAdamW:
-    """AdamW on all weights of a stack, stored as one vector.
+    """AdamW on all weights of a stack, in a single operation per step.
 
-    A stack has a dozen small tensors. As one vector, they need a single operation per step, which
-    reads and writes the memory once. That is much faster than ``torch.optim.AdamW`` on many tensors
-    (the tests compare the two). Each entry is updated independently, so problems do not affect each
-    other.
+    A stack has a dozen tensors, most of them small. All but those of the first layer are stored as
+    one vector, which is much faster than ``torch.optim.AdamW`` on many tensors (the tests compare
+    the two). The first layer of a wide stack has nearly all weights. Its gradient is used as the
+    backward pass leaves it, neither added up nor set to zero, as the time is that of reading and
+    writing memory. Each entry is updated independently, so problems do not affect each other.
 
     Parameters
     ----------
     model : StackedModule
-        Its weights and gradients become views of the vector. Those outside its masks stay zero.
+        Its weights after the first, and their gradients, become views of the vector. Weights
+        outside its masks stay zero.
     weight_decay : float
         Decoupled weight decay.
     l2 : float
@@ -67,33 +69,38 @@ class FlatAdamW:
     """
 
     def __init__(self, model, weight_decay, l2=0.0, betas=(0.9, 0.999)):
-        weights = list(model.parameters())
-        self.weight_decay, self.betas = weight_decay, betas
-        self.l2 = None
-        if l2:
-            penalised = ["W" in name for name, _ in model.named_parameters()]
-            rates = [torch.full_like(w, l2 * p) for w, p in zip(weights, penalised, strict=True)]
-            self.l2 = torch.cat([rate.detach().flatten() for rate in rates])
-        self.values = torch.cat([w.detach().flatten() for w in weights])
-        self.gradient, self.mean, self.square = (torch.zeros_like(self.values) for _ in range(3))
-        self.n_steps = torch.zeros((), dtype=torch.float32, device=self.values.device)
-        self.fixed = model.fixed_places()
-        sizes = [w.numel() for w in weights]
-        parts = (self.values.split(sizes), self.gradient.split(sizes))
-        for weight, value, gradient in zip(weights, *parts, strict=True):
+        self.first, *rest = model.parameters()
+        self.weight_decay, self.betas, self.l2 = weight_decay, betas, l2
+        vector = torch.cat([w.detach().flatten() for w in rest])
+        self.values = [self.first.detach(), vector]
+        self.gradient = torch.zeros_like(vector)
+        self.mean, self.square = ([torch.zeros_like(v) for v in self.values] for _ in range(2))
+        self.n_steps = [torch.zeros((), dtype=torch.float32, device=vector.device) for _ in "12"]
+        _, *names = (name for name, _ in model.named_parameters())
+        penalised = [torch.full_like(w, "W" in n) for n, w in zip(names, rest, strict=True)]
+        self.penalised = torch.cat([own.detach().flatten() for own in penalised])
+        places, n = model.fixed_places(), self.first.numel()
+        parts = places[places < n], places[places >= n] - n
+        self.fixed = [torch.as_tensor(part).to(vector.device) for part in parts]
+        sizes = [w.numel() for w in rest]
+        views = vector.split(sizes), self.gradient.split(sizes)
+        for weight, value, gradient in zip(rest, *views, strict=True):
             weight.data, weight.grad = value.view_as(weight), gradient.view_as(weight)
+        self.first.grad = None
 
     def step(self, rate):
-        """Update the weights by the accumulated gradients, and set these to zero."""
-        if self.l2 is not None:
-            self.gradient.addcmul_(self.values, self.l2)
+        """Update the weights by their gradients, and forget these."""
+        gradients = [self.first.grad, self.gradient]
+        if self.l2:
+            gradients[0].add_(self.values[0], alpha=self.l2)
+            gradients[1].addcmul_(self.values[1], self.penalised, value=self.l2)
         adamw(
-            [self.values],
-            [self.gradient],
-            [self.mean],
-            [self.square],
+            self.values,
+            gradients,
+            self.mean,
+            self.square,
             [],
-            [self.n_steps],
+            self.n_steps,
             fused=True,
             amsgrad=False,
             beta1=self.betas[0],
@@ -103,8 +110,10 @@ class FlatAdamW:
             eps=1e-8,
             maximize=False,
         )
-        self.values.index_fill_(0, self.fixed, 0.0)
+        for values, fixed in zip(self.values, self.fixed, strict=True):
+            values.view(-1).index_fill_(0, fixed, 0.0)
         self.gradient.zero_()
+        self.first.grad = None
 
 
 def training_step(model, objective, optimizer, batch, rate, prices=None):

@@ -166,13 +166,14 @@ class TrunkStack(Stack):
         self.D = trunk.S.shape[-1]
         self.X = tensor_of(trunk.S).to(self.device, self.dtype)
         self.own = tensor_of(trunk.own).to(self.device, self.dtype)
-        self.own_index = tensor_of(trunk.place)[:, None].to(self.device)  # (P, 1, M)
+        self.own_place = tensor_of(trunk.place).flatten().to(self.device)  # (P·M,)
         self.own_mean = tensor_of(trunk.mean)[:, None].to(self.device, self.dtype)
         self.own_W = tensor_of(trunk.W).to(self.device, self.dtype)
         self.fold_index = torch.arange(self.G, device=self.device)[:, None]
         self.columns = torch.arange(self.D)
         self.keep = torch.ones(self.P, self.D, dtype=torch.bool)
 
-    def _inputs(self, rows, own):
+    def _inputs(self, rows):
         x = self.X[self.fold_index, rows]
-        return x, self.own[self.own_index, own[..., None]] - self.own_mean
+        own = self._values(self.own, self.own_place, rows).unflatten(0, (self.P, -1)).mT
+        return x, own - self.own_mean
