@@ -158,7 +158,8 @@ class EffectClassifier(Versioned, HTMLRepr, ClassifierMixin, BaseEstimator):
         used = (numbers.min(0) < numbers.max(0)) & (numbers.std(0) > SMALLEST)
         if wanted is not None:
             self.selector_ = clone(wanted).set_params(task="classification")
-            self.selector_.fit(X, y, sample_domain, sample_weight, cluster)
+            given = (y, sample_domain, sample_weight, cluster)  # as arrays: order was warned of
+            self.selector_.fit(X, *(None if a is None else np.asarray(a) for a in given))
             used &= np.repeat(self.selector_.get_support(), encoding.width)
         else:
             warn_of_rows(domain, rows.domains, target, weight)  # a selector does so itself

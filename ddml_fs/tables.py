@@ -68,6 +68,7 @@ def dense(X):
 
 def read_new_table(estimator, X):
     """X of new rows, checked to have the columns that the estimator was fitted on."""
+    check_names(X)
     if is_mixed(X):
         validate_data(estimator, X, reset=False, skip_check_array=True)
         return X.reset_index(drop=True)
@@ -138,6 +139,7 @@ class TableSelector(EncodedTable, SelectorMixin):
         X : of the same kind, shape (n_samples, n_selected)
         """
         check_is_fitted(self)
+        check_names(X)
         if is_mixed(X):
             validate_data(self, X, reset=False, skip_check_array=True)
             return X.loc[:, self.get_support()]

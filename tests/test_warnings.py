@@ -54,6 +54,8 @@ def test_labels_in_another_order_are_told(clean):
     assert select(X, y, domain) == []
     text = only(caught(lambda: EffectClassifier().fit(X.iloc[::-1], y, domain.iloc[::-1])))
     assert text.startswith("the rows of X and of y have the same labels in different orders")
+    with_selector = EffectClassifier(selector=CausalFeatureSelector(2))
+    only(caught(lambda: with_selector.fit(X.iloc[::-1], y, domain.iloc[::-1])))  # told once
     told = select(X.iloc[::-1], y, domain)
     assert [text.split(" have ")[0].split(" of ")[-1] for text in told] == ["sample_domain", "y"]
     # Other labels, or none, say nothing about the order.
