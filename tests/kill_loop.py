@@ -18,6 +18,7 @@ import numpy as np
 
 from ddml_fs import CausalFeatureSelector
 from ddml_fs.datasets import make_domain_data
+from ddml_fs.engine import dispatch
 
 ROOT = Path(__file__).resolve().parents[1]
 LINE = "{}: workers {}; finished shards {} of {}; processes left {}; difference {:g}"
@@ -122,7 +123,8 @@ def loop(n, seed=0, say=print):
 
 
 def sweep(folder, n_jobs):
-    """What a process that will be killed does."""
+    """What a process that will be killed does; two workers are processes, as in a long sweep."""
+    dispatch.FEW_STEPS = 0
     data, selector = make_data(), make_selector(folder, n_jobs)
     print("ready", flush=True)
     selector.fit(*data)

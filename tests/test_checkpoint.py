@@ -240,7 +240,8 @@ def interrupt_when(process, condition):
 
 
 @needs_proc
-def test_an_interrupted_command_says_how_to_continue(tmp_path):
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+def test_an_interrupted_command_says_how_to_continue(tmp_path, workers):
     X, y = make_wide_data()
     table = pd.DataFrame(X).add_prefix("c").assign(label=y)
     table.to_csv(tmp_path / "table.csv", index=False)
@@ -250,8 +251,12 @@ def test_an_interrupted_command_says_how_to_continue(tmp_path):
     command += ["--checkpoint", str(folder)]
     # A process that is started in the background ignores interruptions, and so do its children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    program = ["-m", "ddml_fs"]
+    if workers == "processes":  # as in a long sweep
+        few = "from ddml_fs.engine import dispatch; dispatch.FEW_STEPS = 0"
+        program = ["-c", f"{few}; from ddml_fs.__main__ import main; main()"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "ddml_fs", *command, "--n-jobs", "2"],
+        [sys.executable, *program, *command, "--n-jobs", "2"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

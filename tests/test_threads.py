@@ -11,6 +11,7 @@ from ddml_fs.engine import dispatch
 from ddml_fs.engine.devices import in_threads, limit_threads
 from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.resources import Resources
+from ddml_fs.engine.threads import Stopped, each_by_threads
 from ddml_fs.nuisances import Forest, shrunken_network
 from ddml_fs.score_tests import best_sum, single_tests
 
@@ -30,8 +31,40 @@ def test_an_error_in_a_thread_is_raised():
         list(in_threads(lambda i: 1 / i, [2, 0, 1]))
 
 
+@pytest.mark.parametrize("how", ["closed", "error"])
+def test_threads_end_when_nobody_reads_on(how):
+    """What runs ends at its next report, and what waits is not begun."""
+    begun, ended = [], []
+
+    def work(i, stop):
+        begun.append(i)
+        if i == 0:
+            return i
+        if how == "error" and i == 1:
+            raise ZeroDivisionError
+        try:
+            while True:
+                time.sleep(0.001)
+                stop.advance()
+        except Stopped:
+            ended.append(i)
+            raise
+
+    results = each_by_threads(work, range(9), 2)
+    if how == "closed":
+        assert next(results) == 0
+        results.close()
+    else:
+        with pytest.raises(ZeroDivisionError):
+            list(results)
+    assert sorted(ended) == sorted(set(begun) - ({0} if how == "closed" else {0, 1}))
+    assert len(begun) < 9
+
+
+@pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("forest", [False, True])
-def test_shards_in_threads_give_the_same_predictions(forest, monkeypatch):
+def test_shards_in_threads_give_the_same_predictions(forest, large, monkeypatch):
+    """Threads solve large stacks, and small ones if there are few steps."""
     rng = np.random.RandomState(0)
     X = rng.standard_normal((200, 12))
     y = X[:, :3].sum(1) + rng.standard_normal(200)
@@ -41,15 +74,15 @@ def test_shards_in_threads_give_the_same_predictions(forest, monkeypatch):
     nuisance = Forest(network=network) if forest else network
     few = Resources(memory=2e-3 if forest else 6e-4, detail=False)
     alone = nuisance.predict(plan, resources=few)
-    monkeypatch.setattr(dispatch, "LARGE_STACK", 0)
+    monkeypatch.setattr(dispatch, *(("LARGE_STACK", 0) if large else ("FEW_STEPS", np.inf)))
+    monkeypatch.setattr(dispatch, *(("FEW_STEPS", 0) if large else ("LARGE_STACK", np.inf)))
     used = []
-    each_on = dispatch.each_on
 
-    def seen(*args, **how):
-        used.append(how.get("prefer"))
-        return each_on(*args, **how)
+    def seen(*args):
+        used.append("threads")
+        return each_by_threads(*args)
 
-    monkeypatch.setattr(dispatch, "each_on", seen)
+    monkeypatch.setattr(dispatch, "each_by_threads", seen)
     both = nuisance.predict(plan, resources=replace(few, n_jobs=2))
     assert used == ["threads"]
     np.testing.assert_allclose(both.m, alone.m, atol=1e-6)

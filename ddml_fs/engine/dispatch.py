@@ -22,9 +22,10 @@ from ddml_fs.engine.devices import (
     resolve_device,
     tensor_cores,
 )
-from ddml_fs.engine.plan import Plan
+from ddml_fs.engine.plan import Plan, batch_size_for
 from ddml_fs.engine.solve import Settings, solve
 from ddml_fs.engine.stack import Stack, tensor_of
+from ddml_fs.engine.threads import each_by_threads
 from ddml_fs.engine.trunk import TrunkStack
 from ddml_fs.workers import watch
 
@@ -33,6 +34,9 @@ LOGGER = logging.getLogger(__name__)
 # for Python's lock 1 to 2 % of the time, and 3 to 6 % with forests (Amazon books, measured once by
 # hand).
 LARGE_STACK = 500_000
+# Steps of training for which processes are not worth their start of 3 s. They then take a fifth
+# less than threads (60 words: 1.4 and 1.8 s for 1760 steps, measured once by hand).
+FEW_STEPS, STEPS_PER_FIT = 10_000, 10
 SEAT: dict = {}  # what the process of a device holds; it has one job, and ends with it
 
 
@@ -73,14 +77,24 @@ class Job:
 
     @property
     def in_threads(self):
-        """Whether threads solve the shards as fast as processes would, which take time to start.
+        """Whether threads solve the shards sooner than processes would, which take time to start.
 
-        So it is if Python's lock is rarely waited for: with large operations and short training.
+        So it is if Python's lock is rarely waited for, with large operations and short training,
+        and if all is soon done.
         """
         if self.settings.shrinkage == 0 or (self.pair is not None and self.arms):
             return self.settings.trunk
         weights = 3 * self.settings.sizes.H * self.plan.X.shape[1]  # of the first layer
-        return self.settings.trunk or max(map(len, self.shards)) * weights >= LARGE_STACK
+        large = self.settings.trunk or max(map(len, self.shards)) * weights >= LARGE_STACK
+        return large or self.n_steps <= FEW_STEPS
+
+    @property
+    def n_steps(self):
+        """Steps of training of all shards, at most, in which fits on the latents are counted."""
+        n = len(self.plan.folds[0].fit)
+        batches = n // batch_size_for(n, self.settings.batch_size)
+        steps = len(self.shards) * self.settings.total_epochs(self.arms) * batches
+        return steps + (STEPS_PER_FIT * self.plan.n_problems if self.pair is not None else 0)
 
     def shape(self, members):
         """Shape of the predictions of problems: functions, problems, rows of the largest fold."""
@@ -184,14 +198,15 @@ def solve_by_threads(job, shared, numbers, workers):
     """
     making = Lock()
 
-    def solve_own(s):
+    def solve_own(s, stop):
         with making:
+            stop.advance()
             inputs = shared.of(job.shards[s])
-        return solve_shard(job=job, s=s, inputs=inputs, device=workers.devices[0])
+        given = {"inputs": inputs, "device": workers.devices[0], "progress": stop}
+        return solve_shard(job=job, s=s, **given)
 
-    calls = ((s, {"s": s}) for s in numbers)
     with threadpool_limits(1), limit_threads(1):
-        yield from each_on(workers.backend, solve_own, calls, workers.n, "shard", prefer="threads")
+        yield from each_by_threads(solve_own, numbers, workers.n)
 
 
 def solve_by_device(job, inputs_of, numbers, devices):
