@@ -159,6 +159,8 @@ def test_packing_does_not_change_predictions(plan):
     order = np.array([4, 0, 5, 2, 1, 3])
     hat = run(plan.part(order, [0]), SHORT, resources=QUICK)
     np.testing.assert_allclose(hat.m, whole.m[:, :, order], atol=1e-5)
+    hat = run(plan.part(np.array([4, 5]), [0]), SHORT, resources=QUICK)  # nothing is subtracted
+    np.testing.assert_allclose(hat.m, whole.m[:, :, 4:], atol=1e-5)
 
 
 def test_shards_hold_no_more_than_they_need(plan):

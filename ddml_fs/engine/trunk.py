@@ -175,5 +175,5 @@ class TrunkStack(Stack):
 
     def _inputs(self, rows):
         x = self.X[self.fold_index, rows]
-        own = self._values(self.own, self.own_place, rows).unflatten(0, (self.P, -1)).mT
-        return x, own - self.own_mean
+        own = self._values(self.own, self.own_place, rows)  # (P·M, B)
+        return x, own.unflatten(0, (self.P, self.own_mean.shape[2])).mT - self.own_mean
