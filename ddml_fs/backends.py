@@ -135,7 +135,7 @@ def active_backend() -> Backend:
     return Backend()
 
 
-def each_on(backend, function, calls, n_workers, what, **how):
+def each_on(backend, function, calls, n_workers, what):
     """Results of calls of a function by workers, each as soon as it is there.
 
     Calls of lost workers are repeated, and a warning says so.
@@ -151,8 +151,6 @@ def each_on(backend, function, calls, n_workers, what, **how):
     n_workers : int
     what : str
         What one call computes.
-    **how
-        Of :class:`joblib.Parallel`.
     """
     calls, losses, repeated = iter(calls), 0, 0
     begun: dict = {}
@@ -165,7 +163,7 @@ def each_on(backend, function, calls, n_workers, what, **how):
             yield delayed(function)(**call)
 
     while True:
-        options = {"return_as": "generator_unordered", "batch_size": 1} | how
+        options = {"return_as": "generator_unordered", "batch_size": 1}
         try:
             for result in parallel(work(), n_workers, **options):
                 del begun[result[0]]

@@ -34,8 +34,9 @@ LOGGER = logging.getLogger(__name__)
 # for Python's lock 1 to 2 % of the time, and 3 to 6 % with forests (Amazon books, measured once by
 # hand).
 LARGE_STACK = 500_000
-# Steps of training for which processes are not worth their start of 3 s. They then take a fifth
-# less than threads (60 words: 1.4 and 1.8 s for 1760 steps, measured once by hand).
+# Up to this number of training steps, processes are not worth their start of 3 s. Once started they
+# take a fifth less time than threads (60 words, at most 1760 steps: 1.4 and 1.8 s, once by hand). A
+# fit on the latents counts as ten steps.
 FEW_STEPS, STEPS_PER_FIT = 10_000, 10
 SEAT: dict = {}  # what the process of a device holds; it has one job, and ends with it
 
@@ -79,8 +80,8 @@ class Job:
     def in_threads(self):
         """Whether threads solve the shards sooner than processes would, which take time to start.
 
-        So it is if Python's lock is rarely waited for, with large operations and short training,
-        and if all is soon done.
+        So it is if operations are large and training is short, as threads then rarely wait for
+        Python's lock, or if all is soon done.
         """
         if self.settings.shrinkage == 0 or (self.pair is not None and self.arms):
             return self.settings.trunk

@@ -51,9 +51,9 @@ class FlatAdamW:
 
     A stack has a dozen tensors, most of them small. All but those of the first layer are stored as
     one vector, which is much faster than ``torch.optim.AdamW`` on many tensors (the tests compare
-    the two). The first layer of a wide stack has nearly all weights. Its gradient is used as the
-    backward pass leaves it, neither added up nor set to zero, as the time is that of reading and
-    writing memory. Each entry is updated independently, so problems do not affect each other.
+    their weights). The first layer of a wide stack has nearly all weights. As the time is that of
+    reading and writing memory, its gradient is used as the backward pass leaves it, neither added
+    up nor set to zero. Each entry is updated independently, so problems do not affect each other.
 
     Parameters
     ----------
