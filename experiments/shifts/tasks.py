@@ -10,6 +10,7 @@ import numpy as np
 from ddml_fs.datasets import fetch_amazon_reviews, fetch_shift
 from ddml_fs.datasets.shifts import SHIFTS
 from experiments.amazon.protocol import Source
+from experiments.shifts import confirmation
 
 TABLES = (*SHIFTS, "amazon")
 N_TRAIN, N_TEST = 3000, 5000  # rows at most
@@ -70,7 +71,9 @@ def _some(mask, n, rng):
 
 
 def fetch(table):
-    """A table by its name."""
+    """A table by its name, of the study or of its confirmation."""
+    if table in confirmation.TABLES:
+        return confirmation.fetch(table)
     return fetch_amazon_reviews() if table == "amazon" else fetch_shift(table)
 
 
