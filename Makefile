@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 LOWEST := .venv-lowest
-PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile --constraint constraints.txt
 
 .PHONY: help venv demo test lowest lint bench docs clean
 

