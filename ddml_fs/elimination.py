@@ -20,6 +20,7 @@ REFIT = 0.5  # share of the features that is dropped before the model is fitted 
 SINGLE = 8  # with so many features or fewer, the model is fitted again after every drop
 UNSTABLE = 0.001  # p-value of equal effects in all domains, above which they count as equal
 MANY = 0.01  # p-value of the number of risky features, below which effects count as moving
+OPPOSITE = 0.01  # p-value of opposite signs in two domains, below which some effect has them
 MOST = 1500  # columns in the elimination; the rest follow, ordered by their own gains
 THREADED = 500  # columns above which threads save time in a fit
 TINY = 1e-9
@@ -68,7 +69,8 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
     ----------
     model : Products or RowModel
     risk_aversion : float
-        The gain is lowered by ``risk_aversion`` · (τ/θ)² of itself, see Notes.
+        The gain is lowered by ``risk_aversion`` · (τ/θ)² of itself, see Notes, if some effect has
+        opposite signs in two domains, and not at all otherwise.
     progress : Progress, optional
         Told of every feature.
 
@@ -99,13 +101,13 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
         room = np.cumsum(size[ranked]) <= MOST
         alive, rest = np.sort(ranked[room]), ranked[~room]
     dropped: list = []  # worst first
-    fits = [Remaining(model, c) for c in range(model.n_outcomes)]
+    fits = [Remaining(model, c, risk_aversion) for c in range(model.n_outcomes)]
     columns = np.flatnonzero(np.isin(model.own, alive))
     few = len(columns) <= THREADED
     with one_thread(few):
         while len(alive):
             for fit in fits:
-                fit.refit(columns, alive, risk_aversion)
+                fit.refit(columns, alive)
             n_drops = max(1, int(REFIT * len(alive))) if len(alive) > SINGLE else 1
             with one_thread(not few):
                 for _ in range(n_drops):
@@ -138,16 +140,19 @@ class Remaining:
     ----------
     model : Products or RowModel
     outcome : int
+    risk_aversion : float
+        As in :func:`eliminate`.
     """
 
-    def __init__(self, model, outcome):
-        self.model, self.outcome = model, outcome
+    def __init__(self, model, outcome, risk_aversion):
+        self.model, self.outcome, self.risk_aversion = model, outcome, risk_aversion
         self.start: np.ndarray | None = None
         self.b = self.columns = np.empty(0)
 
-    def refit(self, columns, alive, risk_aversion):
+    def refit(self, columns, alive):
         """Fit the model to the columns of the features that remain."""
-        if self.start is not None:  # intercepts stay as they were
+        first = self.start is None
+        if not first:  # intercepts stay as they were
             self.start = np.r_[self.b[np.isin(self.columns, columns)], self.start[len(self.b) :]]
         fit = self.model.fit(self.outcome, columns, self.start)
         k, own = len(columns), self.model.own[columns]
@@ -165,7 +170,9 @@ class Remaining:
                 at = self.columns_of(f)
                 curves[:, i] = fit.omega[:, at] @ np.linalg.solve(self.omega[at, at], self.b[at])
             U, I = fit.by_domain(curves)
-            self.kept[alive] = 1 - risk(U, I, risk_aversion)
+            if first and not signs_differ(U, I):
+                self.risk_aversion = 0.0
+            self.kept[alive] = 1 - risk(U, I, self.risk_aversion)
 
     def columns_of(self, feature):
         """The columns of a feature, as a slice."""
@@ -205,6 +212,27 @@ class Remaining:
         self.b = self.b - share @ self.b[at]
         # In place, as the time is that of reading and writing Ω; it is symmetric.
         dgemm(-1, self.omega[at].T.copy(), share.T, 1, self.omega.T, overwrite_c=True)
+
+
+def signs_differ(U, I):
+    """Whether the effect of some feature has the opposite sign in some domain, beyond chance.
+
+    An effect that only differs in size helps in a new domain too. One that has either sign may do
+    harm there, and where some effects do, others may follow.
+
+    Parameters
+    ----------
+    U, I : arrays of shape (domains, F)
+        As in :func:`risk`.
+
+    Examples
+    --------
+    >>> I = np.full((2, 1), 100.0)
+    >>> signs_differ(np.array([[190.0], [10.0]]), I), signs_differ(np.array([[250.0], [-50.0]]), I)
+    (False, True)
+    """
+    z = U / np.sqrt(np.maximum(I, TINY))  # U is positive if the sign is that of the mean
+    return bool(z.size * stats.norm.cdf(z.min(initial=0.0)) < OPPOSITE)
 
 
 def risk(U, I, aversion):

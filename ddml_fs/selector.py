@@ -61,7 +61,7 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
         for words and naive Bayes. A callable takes ``effects_`` and returns scores.
     risk_aversion : float, default=2.5
         Only for ``ranking="gain"``: how much variation of an effect between domains lowers the
-        score of a feature. 0: not at all.
+        score of a feature, if some effect has opposite signs in two domains. 0: not at all.
     dose : {"auto", "linear", "spline"}, default="auto"
         Whether the effect of a numeric column is tested as a line or as a curve. "auto": as a curve
         if that lowers the held-out loss.

@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from ddml_fs import elimination
-from ddml_fs.elimination import Remaining, eliminate
+from ddml_fs.elimination import Remaining, eliminate, signs_differ
 from ddml_fs.gain_models import RowModel, centred_blocks, penalty_of, products
 
 
@@ -110,8 +110,8 @@ def test_drop_equals_the_fit_without_the_feature(label):
     """Exact for the quadratic approximation; the gain is the loss of its optimum."""
     *table, bent, n_features = small_table("label" if label else "number", 1, 2)
     model = model_of(*table, bent & False, n_features, label=label, domains=True)
-    fit = Remaining(model, 0)
-    fit.refit(np.arange(len(model.own)), np.arange(6), 1.0)
+    fit = Remaining(model, 0, 1.0)
+    fit.refit(np.arange(len(model.own)), np.arange(6))
     b, H = fit.b.copy(), np.linalg.inv(fit.omega)
     for feature in (0, 4, 2):
         left = np.setdiff1d(np.arange(6), [0, 4, 2][: [0, 4, 2].index(feature) + 1])
@@ -128,8 +128,12 @@ def test_drop_equals_the_fit_without_the_feature(label):
 
 @pytest.mark.parametrize("kind", ["number", "label", "three"])
 @pytest.mark.parametrize(("n_domains", "domains"), [(3, True), (3, False)])
-def test_order_equals_twin_that_fits_after_every_drop(kind, n_domains, domains):
+@pytest.mark.parametrize("opposite", [True, False])
+def test_order_equals_twin_that_fits_after_every_drop(
+    monkeypatch, kind, n_domains, domains, opposite
+):
     """With at most eight features, the model is fitted after every drop in any case."""
+    monkeypatch.setattr(elimination, "signs_differ", lambda U, I: opposite)
     *table, bent, n_features = small_table(kind, n_domains, n_domains)
     straight = np.zeros_like(bent)
     model = model_of(*table, straight, n_features, label=kind != "number", domains=domains)
@@ -147,7 +151,7 @@ def test_order_equals_twin_that_fits_after_every_drop(kind, n_domains, domains):
                     kept = 1.0
                     if domains:
                         pair = fit.by_domain((fit.omega[:, at] @ half)[:, None])
-                        kept -= elimination.risk(*pair, aversion)[0]
+                        kept -= elimination.risk(*pair, aversion if opposite else 0.0)[0]
                     gains.append(fit.beta[at] @ half / 2 * kept - len(at))
             gains = np.reshape(gains, (-1, len(alive))).mean(0) / 240
             worst = int(np.argmin(gains))
@@ -190,8 +194,8 @@ def test_bends_count_only_if_they_are_worth_their_columns(label):
     Z = np.hstack([x[:, :1], *hinges[:3], x[:, 1:], *hinges[3:]])
     own, bent = np.repeat([0, 1], 4), np.tile([False, True, True, True], 2)
     model = model_of(Z, y[:, None], np.arange(2000) % 5, own, bent, 2, label=label, domains=False)
-    fit = Remaining(model, 0)
-    fit.refit(np.arange(8), np.arange(2), 1.0)
+    fit = Remaining(model, 0, 1.0)
+    fit.refit(np.arange(8), np.arange(2))
     H = np.linalg.inv(fit.omega)
 
     def loss(left_out):
@@ -217,6 +221,31 @@ def test_near_copy_leaves_the_column_its_place():
         order = order_of(np.insert(X, place, copy, 1), y)
         first = int(place == 0)
         assert order[:3] == [first, first + 1, first + 2]
+
+
+@pytest.mark.parametrize("label", [True, False])
+def test_effects_that_differ_in_size_alone_are_no_risk(label):
+    """Until the effect of another feature has either sign: then nothing that moves is trusted."""
+    rng = np.random.RandomState(0)
+    domain = np.arange(2400) % 4
+    X = rng.standard_normal((2400, 3))
+    sizes, either = np.array([0.4, 0.8, 1.6, 3.2])[domain], np.array([2, -1, 2, -1])[domain]
+
+    def order(b):
+        index = sizes * X[:, 0] + 0.6 * X[:, 1] + b * either * X[:, 2]
+        y = rng.binomial(1, expit(index)) if label else index + rng.standard_normal(2400)
+        return order_of(X, y, domain, label=label)
+
+    assert order(0.0) == [0, 1, 2]
+    assert order(1.0)[0] == 1
+
+
+def test_chance_gives_no_opposite_signs():
+    """At a level of 1 %, 1000 draws of features without an effect exceed it by chance only."""
+    rng = np.random.RandomState(0)
+    I = np.full((5, 40), 50.0)
+    draws = [rng.standard_normal((5, 40)) * np.sqrt(I) for _ in range(1000)]
+    assert sum(signs_differ(U, I) for U in draws) <= 10 + 4 * np.sqrt(10)
 
 
 def test_sign_that_flips_is_a_risk():
@@ -248,11 +277,12 @@ def test_domain_that_says_nothing_does_not_change_the_order(label):
         assert order_of(*one_class, label=True)[:4] == order[:4]
 
 
-def test_base_rates_are_not_instability():
+def test_base_rates_are_not_instability(monkeypatch):
     """One effect on the log-odds at 12, 50 and 88 % of ones: risk takes off nothing.
 
     As numbers, the slopes are as different as the variances of the label.
     """
+    monkeypatch.setattr(elimination, "signs_differ", lambda U, I: True)
     rng = np.random.RandomState(0)
     domain = np.repeat([0, 1, 2], 1500)
     X = rng.standard_normal((4500, 3))
