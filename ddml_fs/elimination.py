@@ -152,7 +152,7 @@ class Remaining:
     def refit(self, columns, alive):
         """Fit the model to the columns of the features that remain."""
         first = self.start is None
-        if not first:  # intercepts stay as they were
+        if self.start is not None:  # intercepts stay as they were
             self.start = np.r_[self.b[np.isin(self.columns, columns)], self.start[len(self.b) :]]
         fit = self.model.fit(self.outcome, columns, self.start)
         k, own = len(columns), self.model.own[columns]
