@@ -22,7 +22,7 @@ PROTOCOL = (
     "for learning and {n_test} of the target for the scores. Everything is chosen on the source."
 )
 SMALL = "A look, not a study: the first {n_columns} columns, and the first domain as the target."
-OTHERS = "{n_tables} tables that chose nothing; up to {n_targets} domains of each are targets."
+OTHERS = "{n_tables} further tables; up to {n_targets} domains of each are targets."
 POINTS = "Points of AUC above (or below) the same classifier on all columns."
 INTERVALS = "95 % intervals by a bootstrap over the domains of each table."
 COST = "One thread. The rows of auto hold the order too."
@@ -61,7 +61,7 @@ def main(
         typer.Option(help="Selectors to run; with a part, the summary is printed and no more."),
     ] = "all",
     confirm: Annotated[
-        bool, typer.Option(help="The tables that chose nothing, not those of the study.")
+        bool, typer.Option(help="The further tables, not those of the study.")
     ] = False,
 ):
     """Make every table and figure of the study. Jobs that are done are not done again."""
