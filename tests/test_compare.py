@@ -56,8 +56,16 @@ def test_summary(results):
     own = results.query("method == 'RFE' and model == 'boosting'")
     assert summary.loc["RFE", "boosting AUC"] == pytest.approx(own["auc"].mean())
     assert summary.loc["RFE", "boosting worst"] == own["auc"].min()
-    # Of as many features, ours serve best over both models. All features may do better.
-    areas = summary[["logistic AUC", "boosting AUC"]].mean(axis=1)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="Three domains of 300 rows do not show that signs differ, so risk does not count:"
+    " 0.795, RFE 0.796. When it always counted, ours had 0.811.",
+)
+def test_of_as_many_features_ours_serve_best(results):
+    """Over both models. All features may do better."""
+    areas = summarise(results)[["logistic AUC", "boosting AUC"]].mean(axis=1)
     assert areas.drop("all features").idxmax() == "ddml_fs"
 
 
