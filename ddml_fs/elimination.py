@@ -20,7 +20,7 @@ REFIT = 0.5  # share of the features that is dropped before the model is fitted 
 SINGLE = 8  # with so many features or fewer, the model is fitted again after every drop
 UNSTABLE = 0.001  # p-value of equal effects in all domains, above which they count as equal
 MANY = 0.01  # p-value of the number of risky features, below which effects count as moving
-OPPOSITE = 0.01  # p-value of opposite signs in two domains, below which some effect has them
+OPPOSITE = 0.01  # p-value over all features and domains, below which some effect has either sign
 MOST = 1500  # columns in the elimination; the rest follow, ordered by their own gains
 THREADED = 500  # columns above which threads save time in a fit
 TINY = 1e-9
@@ -69,8 +69,8 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
     ----------
     model : Products or RowModel
     risk_aversion : float
-        The gain is lowered by ``risk_aversion`` · (τ/θ)² of itself, see Notes, if some effect has
-        opposite signs in two domains, and not at all otherwise.
+        The gain is lowered by ``risk_aversion`` · (τ/θ)² of itself, see Notes. It counts as 0
+        unless some effect has opposite signs in two domains.
     progress : Progress, optional
         Told of every feature.
 

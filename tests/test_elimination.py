@@ -241,7 +241,7 @@ def test_effects_that_differ_in_size_alone_are_no_risk(label):
 
 
 def test_chance_gives_no_opposite_signs():
-    """At a level of 1 %, 1000 draws of features without an effect exceed it by chance only."""
+    """Of 1000 draws without an effect, about 1 % or fewer: 10, plus four standard deviations."""
     rng = np.random.RandomState(0)
     I = np.full((5, 40), 50.0)
     draws = [rng.standard_normal((5, 40)) * np.sqrt(I) for _ in range(1000)]

@@ -22,7 +22,10 @@ PROTOCOL = (
     "for learning and {n_test} of the target for the scores. Everything is chosen on the source."
 )
 SMALL = "A look, not a study: the first {n_columns} columns, and the first domain as the target."
-OTHERS = "{n_tables} further tables; up to {n_targets} domains of each are targets."
+OTHERS = (
+    "{n_tables} further tables; where there are more than {n_targets} domains, the first "
+    "{n_targets} are the targets."
+)
 POINTS = "Points of AUC above (or below) the same classifier on all columns."
 INTERVALS = "95 % intervals by a bootstrap over the domains of each table."
 COST = "One thread. The rows of auto hold the order too."
