@@ -111,12 +111,12 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
             n_drops = max(1, int(REFIT * len(alive))) if len(alive) > SINGLE else 1
             with one_thread(not few):
                 for _ in range(n_drops):
-                    gains = np.mean([fit.gains(alive) for fit in fits], 0)
+                    gains = sum(fit.gains(alive) for fit in fits) / len(fits)
                     worst = int(np.argmin(gains))
                     f, alive = alive[worst], np.delete(alive, worst)
                     dropped.append(f)
                     scores[f] = gains[worst] / model.n_rows
-                    risky[f] = np.mean([fit.kept[f] for fit in fits]) < 0
+                    risky[f] = sum(fit.kept[f] for fit in fits) < 0
                     for fit in fits:
                         fit.drop(f)
                     progress.advance()

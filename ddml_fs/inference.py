@@ -114,7 +114,7 @@ def bootstrap_maxima(influence, n_draws, rng, cluster=None):
     influence : array of shape (N, F)
         Influence functions.
     n_draws : int
-    rng : RandomState
+    rng : Generator
     cluster : int array of shape (N,), optional
         Rows of one cluster share their multiplier.
 
@@ -125,7 +125,7 @@ def bootstrap_maxima(influence, n_draws, rng, cluster=None):
 
     Examples
     --------
-    >>> rng = np.random.RandomState(0)
+    >>> rng = np.random.default_rng(0)
     >>> maxima = bootstrap_maxima(rng.standard_normal((500, 1)), 10000, rng)
     >>> bool(abs(np.quantile(maxima, 0.95) - 1.96) < 0.05)  # one feature: the normal quantile
     True
@@ -137,7 +137,7 @@ def bootstrap_maxima(influence, n_draws, rng, cluster=None):
     maxima = np.empty(n_draws)
     for start in range(0, n_draws, DRAWS_AT_ONCE):
         own = maxima[start : start + DRAWS_AT_ONCE]
-        draws = rng.standard_normal((len(own), len(influence))).astype(np.float32)
+        draws = rng.standard_normal((len(own), len(influence)), np.float32)
         own[:] = np.abs(draws @ scaled).max(1, initial=0.0)
     return np.sort(maxima)
 

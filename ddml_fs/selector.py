@@ -6,8 +6,8 @@ from os import PathLike
 from typing import Any, Self
 
 from joblib import effective_n_jobs
+from numpy.random import default_rng
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
 from ddml_fs import cautions, inference
 from ddml_fs.blocks import Blocks
@@ -339,7 +339,7 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
         self._error_df_ = result.error_df
         if result.evidence[0].influence.shape[1]:
             influence = chosen(shown, [s.influence for s in result.evidence])
-            given = influence, N_DRAWS, check_random_state(self._seed_), result.cluster
+            given = influence, N_DRAWS, default_rng(self._seed_), result.cluster
             self._maxima_ = inference.bootstrap_maxima(*given)
 
     def _choose(self, result, ranker, progress):

@@ -306,7 +306,7 @@ def tolerance(n_features, n_draws, quantile):
 
 def test_bootstrap_maxima():
     """Orthogonal influences: Šidák's quantile. Copies of one: that of a single feature."""
-    rng = np.random.RandomState(0)
+    rng = np.random.default_rng(0)
     independent = np.linalg.qr(rng.standard_normal((200, 20)))[0] * rng.uniform(1, 9, 20)
     sidak = stats.norm.ppf(0.5 + 0.95 ** (1 / 20) / 2)
     maxima = inference.bootstrap_maxima(independent, 10000, rng)

@@ -12,11 +12,12 @@ from ddml_fs.engine.memory import make_ceiling
 from ddml_fs.engine.network import RoleNetwork, Sizes
 from ddml_fs.engine.objective import OUTCOMES, LossSettings, Objective
 from ddml_fs.engine.plan import batch_size_for, group_by_shape, make_plan, make_shards
+from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.rdo import ORTHOGONALITY
 from ddml_fs.engine.resources import Resources
 from ddml_fs.engine.run import run
 from ddml_fs.engine.solve import Settings, column_rises
-from ddml_fs.engine.stack import Stack
+from ddml_fs.engine.stack import Stack, scales_by_fold
 from ddml_fs.engine.train import FlatAdamW, Schedule, training_step
 from ddml_fs.scores import residual_on_residual, residuals
 
@@ -232,3 +233,33 @@ def test_rises_are_those_of_networks_without_the_column(mixed):
         net.W_1[:, 4] = 0
         after = torch.stack(objective.errors(batch))
     torch.testing.assert_close(rise[4], (after - before) * weight, rtol=0, atol=1e-10)
+
+
+def test_scales_equal_those_of_each_fold():
+    """Also of columns that are constant in a fold, or vary little beside their mean."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((90, 70))
+    X[:, 1], X[:, 2], X[:, 3] = 7.0, 5 + 1e-7 * X[:, 2], np.arange(90) < 1
+    X[4, 65] = 1e9
+    folds = make_folds(90, 3, rng)
+    assert any(not X[fold.fit, 3].any() for fold in folds)
+    for fold, (mean, sd) in zip(folds, scales_by_fold(X, folds), strict=True):
+        rows = X[fold.fit]
+        slow = np.where(np.ptp(rows, axis=0) > 0, rows.std(0, ddof=1), 1.0)
+        np.testing.assert_allclose(mean, rows.mean(0), rtol=1e-8, atol=1e-14)
+        np.testing.assert_allclose(sd, slow, rtol=1e-8)
+
+
+def test_predictions_of_many_problems_are_put_as_one_by_one():
+    rng = np.random.RandomState(0)
+    X, Y = rng.standard_normal((23, 4)), rng.standard_normal((23, 2))
+    plan = make_plan(X, Y, rng, binary_T=np.zeros(4, bool), n_folds=3, n_repeats=2)
+    problems = rng.permutation(plan.n_problems)
+    n = max(len(fold.hold) for fold in plan.folds)
+    values = rng.standard_normal((2, len(problems), n))
+    at_once, one_by_one = (Predictions.empty(plan, arms=False) for _ in range(2))
+    at_once.put(plan, problems, values)
+    for i, own in zip(problems, values.transpose(1, 0, 2), strict=True):
+        one_by_one.put(plan, i, own[:, : len(plan.folds[plan.problem(i)[0]].hold)])
+    np.testing.assert_array_equal(at_once.m, one_by_one.m)
+    np.testing.assert_array_equal(at_once.g, one_by_one.g)

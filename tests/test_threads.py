@@ -11,7 +11,9 @@ from ddml_fs.engine import dispatch
 from ddml_fs.engine.devices import in_threads, limit_threads
 from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.resources import Resources
-from ddml_fs.engine.threads import Stopped, each_by_threads
+from ddml_fs.engine.shared import Shared
+from ddml_fs.engine.solve import Settings
+from ddml_fs.engine.threads import Stopped, Waiting, each_by_threads
 from ddml_fs.nuisances import Forest, shrunken_network
 from ddml_fs.score_tests import best_sum, single_tests
 
@@ -87,6 +89,30 @@ def test_shards_in_threads_give_the_same_predictions(forest, large, monkeypatch)
     assert used == ["threads"]
     np.testing.assert_allclose(both.m, alone.m, atol=1e-6)
     np.testing.assert_allclose(both.g, alone.g, atol=1e-6)
+
+
+def test_threads_stay_with_their_fold():
+    """So what a fold needs is seldom made by two of them."""
+    waiting = Waiting([0, 1, 3, 4, 5, 6], [0, 0, 1, 1, 1, 2])
+    assert waiting.take(None) == (3, 1)  # of the fold with most shards
+    assert waiting.take(None) == (0, 0)  # so another thread begins with another fold
+    assert [waiting.take(k) for k in (1, 0, 1)] == [(4, 1), (1, 0), (5, 1)]
+    assert waiting.take(0) == (6, 2)  # none of its own fold is left
+
+
+def test_threads_have_their_own_regressions():
+    """With a trunk there is one for all, as those of two folds would take too much memory."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((60, 4))
+    y = X[:, :1] + rng.standard_normal((60, 1))
+    plan = make_plan(X, y, rng, binary_T=np.zeros(4, bool), n_folds=2)
+    shared = Shared(plan, Settings(shrinkage=1.0))
+    own = shared.for_thread()
+    shared.of(np.array([0]))
+    own.of(np.array([4]))
+    assert (shared.start.last[0], own.start.last[0]) == (0, 1)
+    wide = Shared(plan, Settings(shrinkage=1.0, trunk=True))
+    assert wide.for_thread() is wide
 
 
 def test_tests_of_single_columns_equal_those_of_one():

@@ -222,9 +222,9 @@ def test_intervals_and_tests_have_the_degrees_of_freedom_of_the_clusters():
 def test_joint_bands_draw_one_multiplier_per_cluster():
     rng = np.random.RandomState(0)
     influence, cluster = rng.standard_normal((200, 6)), np.arange(200) // 8
-    ours = bootstrap_maxima(influence, 500, np.random.RandomState(1), cluster)
+    ours = bootstrap_maxima(influence, 500, np.random.default_rng(1), cluster)
     sums = np.stack([influence[cluster == c].sum(0) for c in range(25)])
-    draws = np.random.RandomState(1).standard_normal((500, 25))
+    draws = np.random.default_rng(1).standard_normal((500, 25), np.float32)
     slow = np.sort(np.abs(draws @ (sums / np.sqrt((sums**2).sum(0)))).max(1))
     np.testing.assert_allclose(ours, slow, rtol=1e-5)
 

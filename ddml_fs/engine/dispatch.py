@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
-from threading import Lock
+from threading import local
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from ddml_fs.engine.devices import (
 from ddml_fs.engine.plan import Plan, batch_size_for
 from ddml_fs.engine.solve import Settings, solve
 from ddml_fs.engine.stack import Stack, tensor_of
-from ddml_fs.engine.threads import each_by_threads
+from ddml_fs.engine.threads import Waiting, each_by_threads
 from ddml_fs.engine.trunk import TrunkStack
 from ddml_fs.workers import watch
 
@@ -193,21 +193,25 @@ class Workers:
 
 
 def solve_by_threads(job, shared, numbers, workers):
-    """Solve shards by threads, which make their own inputs, one of them at a time.
+    """Solve shards by threads, which make their own inputs and stay with a fold while they can.
 
-    So no more inputs exist than there are threads, and no further thread takes time from them.
+    So no more inputs exist than there are threads, and what a fold needs is seldom made twice.
     """
-    making = Lock()
+    folds = [job.plan.problem(job.shards[s][0])[0] for s in numbers]
+    waiting = Waiting(numbers, folds)
+    seat = local()  # of each thread
 
-    def solve_own(s, stop):
-        with making:
-            stop.advance()
-            inputs = shared.of(job.shards[s])
+    def solve_next(_, stop):
+        stop.advance()
+        if not hasattr(seat, "shared"):
+            seat.shared, seat.fold = shared.for_thread(), None
+        s, seat.fold = waiting.take(seat.fold)
+        inputs = seat.shared.of(job.shards[s])
         given = {"inputs": inputs, "device": workers.devices[0], "progress": stop}
         return solve_shard(job=job, s=s, **given)
 
     with threadpool_limits(1), limit_threads(1):
-        yield from each_by_threads(solve_own, numbers, workers.n)
+        yield from each_by_threads(solve_next, numbers, workers.n)
 
 
 def solve_by_device(job, inputs_of, numbers, devices):

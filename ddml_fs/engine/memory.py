@@ -89,8 +89,11 @@ def make_ceiling(plan, settings, memory, *, arms=False, **kind):
     budget = memory * 1e9
     predictions = (4 if arms else 2) * plan.n_problems / plan.n_folds * N * plan.X.itemsize
     held = plan.X.nbytes + single + predictions
-    if settings.shrinkage:
-        held += bytes_of_ridge(plan, settings.shrinkage)
+    ridge = bytes_of_ridge(plan, settings.shrinkage) if settings.shrinkage else 0
+    if settings.trunk:
+        held += ridge
+    else:  # one per thread
+        table += ridge
     G = max(map(len, group_by_shape(plan, settings.batch_size)))
     least = G * problem
     need = held + table + least

@@ -68,12 +68,23 @@ class Predictions:
         """Names of the functions that have predictions."""
         return [name for name in FUNCTIONS if getattr(self, name) is not None]
 
-    def put(self, plan, i, values):
-        """Write the held-out predictions of problem i, (2 or 4, n_hold) as :data:`FUNCTIONS`."""
-        k, c, f = plan.problem(i)
-        rows = k // plan.n_folds, c, f, plan.folds[k].hold
-        for name, value in zip(self.functions, values, strict=True):
-            getattr(self, name)[rows] = value
+    def put(self, plan, problems, values):
+        """Write held-out predictions of some problems.
+
+        Parameters
+        ----------
+        plan : Plan
+        problems : int, or int array of shape (P,)
+        values : array of shape (2 or 4, n), or (2 or 4, P, n)
+            In the order of :data:`FUNCTIONS`. What follows the held-out rows of a fold is padding.
+        """
+        fold, outcome, treatment = np.atleast_1d(*plan.problem(problems))
+        values = np.reshape(values, (len(values), len(fold), -1))
+        for k in np.unique(fold):
+            own, hold = fold == k, plan.folds[k].hold
+            at = k // plan.n_folds, outcome[own, None], treatment[own, None], hold
+            for name, value in zip(self.functions, values, strict=True):
+                getattr(self, name)[at] = value[own, : len(hold)]
 
     def with_networks(self, networks):
         """The same predictions with summaries of their networks."""

@@ -76,11 +76,9 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
     def keep(s, values, summaries=None):
         """Keep the predictions of a shard; count its steps."""
         nonlocal done
-        for k, i in enumerate(shards[s]):
-            n = len(plan.folds[plan.problem(i)[0]].hold)
-            predictions.put(plan, i, values[:, k, :n])
-            if summaries is not None:
-                networks[int(i)] = summaries[k]
+        predictions.put(plan, shards[s], values)
+        if summaries is not None:
+            networks.update(zip(map(int, shards[s]), summaries, strict=True))
         done += steps[s]
 
     for s in list(found):

@@ -1,5 +1,7 @@
 """What shards share: once per fold, the ridge start and the trunk."""
 
+from copy import copy
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +34,19 @@ class Shared:
     def __init__(self, plan, settings):
         self.plan, self.settings, self.trunks = plan, settings, {}
         self.start = RidgeStart(plan, settings.shrinkage) if settings.shrinkage else None
+        self.lock = Lock()  # only one fold's regressions are kept
+
+    def for_thread(self):
+        """What a further thread uses: regressions of its own or, with a trunk, these.
+
+        So threads need not wait for each other. With a trunk, tables are wide, and the regressions
+        of two folds would take too much memory.
+        """
+        if self.settings.trunk:
+            return self
+        other = copy(self)
+        other.start, other.lock = copy(self.start), Lock()
+        return other
 
     def trunk(self, k):
         """The trunk of fold k."""
@@ -50,7 +65,8 @@ class Shared:
         -------
         inputs : ShardInputs
         """
-        base = None if self.start is None else self.start.of(members)
-        if not self.settings.trunk:
-            return ShardInputs(base)
-        return ShardInputs(base, trunk_of_shard(self.plan, members, self.trunk))
+        with self.lock:
+            base = None if self.start is None else self.start.of(members)
+            if not self.settings.trunk:
+                return ShardInputs(base)
+            return ShardInputs(base, trunk_of_shard(self.plan, members, self.trunk))

@@ -11,6 +11,7 @@ from ddml_fs.engine.plan import batch_size_for, group_by_shape
 
 BATCHES_PER_READ = 8  # few enough to fit into memory, many enough for a low cost per batch
 COLUMNS_PER_READ = 64  # in double precision at once
+CANCELLED = 1e-6  # ratio of variance and mean square below which their difference is not precise
 
 
 class Batch(NamedTuple):
@@ -277,12 +278,23 @@ def scales_by_fold(X, folds):
     scale : array of shape (K, 2, D)
         In double precision.
     """
-    scale = np.empty((len(folds), 2, X.shape[1]))
+    inside = np.zeros((len(folds), len(X)))
     for k, fold in enumerate(folds):
-        for start in range(0, X.shape[1], COLUMNS_PER_READ):
-            own = slice(start, start + COLUMNS_PER_READ)
-            mean, sd = _mean_sd(torch.as_tensor(X[fold.fit, own], dtype=torch.float64), 0)
-            scale[k, 0, own], scale[k, 1, own] = mean.numpy(), sd.numpy()
+        inside[k, fold.fit] = 1
+    n = inside.sum(1, keepdims=True)
+    scale = np.empty((len(folds), 2, X.shape[1]))
+    for start in range(0, X.shape[1], COLUMNS_PER_READ):
+        part = X[:, start : start + COLUMNS_PER_READ].astype(np.float64)
+        mean = inside @ part / n
+        part *= part
+        square = inside @ part / n
+        variance = (square - mean**2) * n / np.maximum(n - 1, 1)
+        own = slice(start, start + COLUMNS_PER_READ)
+        scale[:, 0, own], scale[:, 1, own] = mean, np.sqrt(np.maximum(variance, 0))
+        # Next to a large mean, the difference of the two is rounding.
+        for k, j in zip(*np.nonzero(variance <= CANCELLED * square), strict=True):
+            values = torch.as_tensor(X[folds[k].fit, start + j], dtype=torch.float64)
+            scale[k, :, start + j] = torch.stack(_mean_sd(values, 0)).numpy()
     return scale
 
 

@@ -1,6 +1,8 @@
 """Work by threads of this process, which end soon after somebody has stopped waiting for them."""
 
+from collections import deque
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from threading import Lock
 
 from ddml_fs.progress import Progress
 
@@ -18,6 +20,34 @@ class Stop(Progress):
         """Raise if the work is to end."""
         if self.asked:
             raise Stopped
+
+
+class Waiting:
+    """Items that no thread has begun, by group.
+
+    Parameters
+    ----------
+    items, groups : lists
+
+    Examples
+    --------
+    >>> waiting = Waiting(["a1", "a2", "b1", "b2"], ["a", "a", "b", "b"])
+    >>> waiting.take(None), waiting.take(None), waiting.take("b"), waiting.take("b")
+    (('a1', 'a'), ('b1', 'b'), ('b2', 'b'), ('a2', 'a'))
+    """
+
+    def __init__(self, items, groups):
+        self.lock = Lock()
+        self.by_group: dict = {group: deque() for group in groups}
+        for item, group in zip(items, groups, strict=True):
+            self.by_group[group].append(item)
+
+    def take(self, group):
+        """The next item of a group, or else of the group with most items; and its group."""
+        with self.lock:
+            if not self.by_group.get(group):
+                group = max(self.by_group, key=lambda g: len(self.by_group[g]))
+            return self.by_group[group].popleft(), group
 
 
 def each_by_threads(function, items, n_threads):
