@@ -24,6 +24,8 @@ DATE_FORMATS = (
 )
 DATE = r"^(\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}[-./ ]\w{1,9}[-./ ]\d{4}|[A-Za-z]{3} \d{1,2}, \d{4})"
 NEARLY_ALL = 0.95
+DECIMAL_COMMA = r"[-+]?\d*,?\d+([eE][-+]?\d+)?"
+THOUSANDS = r"[-+]?([1-9]\d{0,2}(,\d{3})+|\d+)(\.\d*)?"
 NUMBER_LIKE = r"^[$€£]? ?-?\d[\d.,' ]*[%€]?$"
 
 
@@ -79,7 +81,7 @@ def tidy_columns(frame, decimal_commas=False):
     frame : DataFrame
         As a parser returns it, with text where it was in doubt.
     decimal_commas : bool, default=False
-        Whether "1,5" may be a number.
+        Whether "1,500" is one and a half. Otherwise it is, if other values of the column tell.
 
     Returns
     -------
@@ -153,23 +155,37 @@ def read_texts(column, decimal_commas=False):
     numbers, commas = numbers_in(values.mask(words), decimal_commas)
     if numbers is not None:
         topics += [f"{word!r} read as missing in" for word in sorted(set(text[words]))]
-        return numbers, (["decimal commas read in"] if commas else []) + topics
+        return numbers, commas + topics
     dates, more = dates_in(values)
     if dates is not None:
         return dates, topics + more
     return values, topics + almost_numbers(values)
 
 
-def numbers_in(values, decimal_commas):
-    """Text as numbers or None, and whether it has decimal commas."""
-    if not values.notna().any():
-        return None, False
+def numbers_in(values, decimal_commas=False):
+    """Text as numbers or None, and what was done.
+
+    A comma between a number below 1000 and three digits is a decimal comma only if that is said, or
+    if other values of the column tell.
+
+    Examples
+    --------
+    >>> [numbers_in(pd.Series(own))[0].tolist() for own in (["1,5", "2,125"], ["1,500", "2,125"])]
+    [[1.5, 2.125], [1500, 2125]]
+    """
+    given = values.dropna()
+    if given.empty:
+        return None, []
     numbers = pd.to_numeric(values, errors="coerce")
     if numbers.notna().equals(values.notna()):
-        return numbers, False
-    if decimal_commas and values.dropna().str.fullmatch(r"[-+]?\d*,?\d+([eE][-+]?\d+)?").all():
-        return pd.to_numeric(values.str.replace(",", ".", regex=False)), True
-    return None, False
+        return numbers, []
+    thousands = given.str.fullmatch(THOUSANDS).all()
+    if given.str.fullmatch(DECIMAL_COMMA).all() and (decimal_commas or not thousands):
+        return pd.to_numeric(values.str.replace(",", ".", regex=False)), ["decimal commas read in"]
+    if thousands:
+        numbers = pd.to_numeric(values.str.replace(",", "", regex=False))
+        return numbers, ["commas between thousands left out in"]
+    return None, []
 
 
 def dates_in(values):

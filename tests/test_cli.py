@@ -152,8 +152,12 @@ GOOD = {
         ["3 classes, 'a' (40), 'b' (40), 'c' (40); classification"],
     ),
     "thousands.csv": (
-        changed(pay=[f"{i},{500 + i}" for i in ROWS]),
-        ["values such as '0,500' are text, not numbers, in `pay`"],
+        changed(pay=[f"{1 + i},{500 + i}" for i in ROWS]),
+        ["commas between thousands left out in `pay`"],
+    ),
+    "points.csv": (
+        changed(pay=[f"{1 + i}.{500 + i},25" for i in ROWS]),
+        ["values such as '1.500,25' are text, not numbers, in `pay`"],
     ),
 }
 BAD = {

@@ -78,7 +78,7 @@ def test_wrong_encoding(tmp_path, text):
         (["1", "NA", "null", "?", ".", "n/a", "4"], [1, None, None, None, None, None, 4]),
         (["1", "unknown", "None", "-"], [1, None, None, None]),
         (["1e3", "-2", "+3"], [1000, -2, 3]),
-        (["1,5", "2"], ["1,5", "2"]),
+        (["1,5", "2"], [1.5, 2]),
         (["a ", " b", "None"], ["a", "b", "None"]),
         (["a", "?"], ["a", None]),
     ],
@@ -94,6 +94,36 @@ def test_decimal_commas():
     assert topics == ["decimal commas read in"]
     mixed = pd.Series(["1,5", "2.5"])
     assert read_texts(mixed, decimal_commas=True)[0].tolist() == ["1,5", "2.5"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "values", "topics"),
+    [
+        (["22,3", "7", "1,500"], [22.3, 7, 1.5], ["decimal commas read in"]),
+        (["0,500", "0,125"], [0.5, 0.125], ["decimal commas read in"]),
+        (
+            ["1,500", "12", "-2,000,125"],
+            [1500, 12, -2000125],
+            ["commas between thousands left out in"],
+        ),
+        (["1,500.25", "2.5"], [1500.25, 2.5], ["commas between thousands left out in"]),
+        (
+            ["1,500.25", "2,5"],
+            ["1,500.25", "2,5"],
+            ["values such as '1,500.25' are text, not numbers, in"],
+        ),
+        (
+            ["1.500,25", "2,5"],
+            ["1.500,25", "2,5"],
+            ["values such as '1.500,25' are text, not numbers, in"],
+        ),
+    ],
+)
+def test_commas_in_any_file(texts, values, topics):
+    """As Excel's cells or quoted fields have them: the column tells what a comma means, or not."""
+    found, said = read_texts(pd.Series(texts))
+    assert found.tolist() == values
+    assert said == topics
 
 
 @pytest.mark.parametrize(
