@@ -9,6 +9,7 @@ import pandas as pd
 from ddml_fs.columns import MOST_CLASSES, find_column, is_text, named, pick
 from ddml_fs.features import Encoding
 
+OPTIONS = {"label": "positive", "treatment": "treated"}  # which say what is 1
 TASKS = ("auto", "classification", "regression", "number")
 FEWEST_ROWS = 20
 FEWEST_IN_DOMAIN = 10
@@ -55,6 +56,7 @@ def prepare(
     task: str = "auto",
     weight: str = "",
     cluster: str = "",
+    positive: str = "",
 ) -> Prepared:
     """Take features, label and domains from a table.
 
@@ -70,6 +72,8 @@ def prepare(
         What the label is; "number": two classes as 0/1, and all else as numbers.
     weight, cluster : str
         Columns of weights and clusters, which are no features; empty for none.
+    positive : str
+        Which of two classes is 1; by default the last one in alphabetical order.
 
     Returns
     -------
@@ -99,7 +103,7 @@ def prepare(
     features = pick(columns, names) if columns else names
     features = [name for name in features if name not in (*roles, *left_out)]
     frame, notes = without_gaps(frame, roles)
-    y, kind, note = read_label(frame[label], task)
+    y, kind, note = read_label(frame[label], task, positive)
     notes = [note, *notes]
     groups = None
     if domain:
@@ -144,34 +148,46 @@ def without_gaps(frame, roles):
     return frame, notes
 
 
-def read_label(column, task):
-    """The label as an array, "classification" or "regression", and a note that says so."""
+def read_label(column, task, positive="", role="label"):
+    """The label as an array, "classification" or "regression", and a note that says so.
+
+    Parameters
+    ----------
+    column : Series
+    task, positive : str
+        As in :func:`prepare`.
+    role : {"label", "treatment"}
+        What the column is called.
+    """
     name, levels = column.name, column.unique()
     if pd.api.types.is_datetime64_any_dtype(column):
-        raise ValueError(f"label {name!r} must hold labels or numbers, got dates.")
+        raise ValueError(f"{role} {name!r} must hold labels or numbers, got dates.")
     if len(levels) < 2:
-        raise ValueError(f"label {name!r} must vary, got {levels[0]!s} in every row.")
+        raise ValueError(f"{role} {name!r} must vary, got {levels[0]!s} in every row.")
     text = is_text(column) or isinstance(column.dtype, pd.CategoricalDtype)
     values = column.astype(str).to_numpy(dtype=object) if text else column.to_numpy(dtype=float)
     whole = not text and np.array_equal(values, np.round(values))
     if task == "auto" and text and len(levels) > MOST_CLASSES:
         raise ValueError(
-            f"label {name!r} must have at most {MOST_CLASSES} classes, got {len(levels)} "
+            f"{role} {name!r} must have at most {MOST_CLASSES} classes, got {len(levels)} "
             "different texts; is it the right column?"
         )
     if task in ("regression", "number") and text and (len(levels) > 2 or task == "regression"):
-        raise ValueError(f"label {name!r} must hold numbers, got text such as {values[0]!r}.")
+        raise ValueError(f"{role} {name!r} must hold numbers, got text such as {values[0]!r}.")
     label = {
         "auto": text or (whole and len(levels) <= MOST_CLASSES),
         "number": len(levels) == 2,
     }.get(task, task == "classification")
+    if not label and positive:
+        option = OPTIONS[role]
+        raise ValueError(f"{option} is for two classes, but {role} {name!r} holds numbers.")
     if not label:
-        note = f"label `{name}`: a number from {values.min():g} to {values.max():g}; regression"
+        note = f"{role} `{name}`: a number from {values.min():g} to {values.max():g}; regression"
         return values, "regression", note
-    return read_classes(values if text else as_integers(values), name)
+    return read_classes(values if text else as_integers(values), name, positive, role)
 
 
-def read_treatment(X, treatment, domain=""):
+def read_treatment(X, treatment, domain="", treated=""):
     """Covariates, the treatment as numbers, and a note on it.
 
     Parameters
@@ -181,6 +197,8 @@ def read_treatment(X, treatment, domain=""):
     treatment : str
     domain : str
         A column of X that is a category, even if it holds numbers; empty for none.
+    treated : str
+        Which of two levels is 1; by default the last one in alphabetical order.
 
     Returns
     -------
@@ -196,9 +214,8 @@ def read_treatment(X, treatment, domain=""):
     covariates = X.drop(columns=treatment)
     if domain:
         covariates[domain] = covariates[domain].astype(str)
-    values, _, note = read_label(X[treatment], "number")
-    note = note.replace("label", "treatment").split(";")[0]
-    return covariates, values.astype(float), note
+    values, _, note = read_label(X[treatment], "number", treated, "treatment")
+    return covariates, values.astype(float), note.split(";")[0]
 
 
 def as_integers(values):
@@ -206,13 +223,20 @@ def as_integers(values):
     return values.astype(int) if np.array_equal(values, np.round(values)) else values
 
 
-def read_classes(values, name):
-    """Two classes as 0/1, several by their names."""
+def read_classes(values, name, positive="", role="label"):
+    """Two classes as 0/1, several by their names; see :func:`read_label`."""
     classes, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     shown = [repr(c.item() if isinstance(c, np.generic) else c) for c in classes]
     if counts.min() < 2:
         rare = shown[counts.argmin()]
-        raise ValueError(f"label {name!r} must have 2 rows of each class, got 1 of {rare}.")
+        raise ValueError(f"{role} {name!r} must have 2 rows of each class, got 1 of {rare}.")
+    if positive and (len(classes) != 2 or positive not in map(str, classes)):
+        raise ValueError(
+            f"{OPTIONS[role]} must be one of two classes, got {positive!r} for {role} {name!r} "
+            f"with {', '.join(shown[:8])}."
+        )
+    if positive == str(classes[0]):
+        classes, codes, shown = classes[::-1], 1 - codes, shown[::-1]
     if len(classes) == 2:
         share = f"({100 * codes.mean():.1f} %)"
         one = (
@@ -220,10 +244,10 @@ def read_classes(values, name):
             if shown != ["0", "1"]
             else f"0 or 1 {share}"
         )
-        note = f"label `{name}`: {one}; classification"
+        note = f"{role} `{name}`: {one}; classification"
         return codes, "classification", note
     listed = ", ".join(f"{c} ({n})" for c, n in zip(shown[:8], counts, strict=False))
-    note = f"label `{name}`: {len(classes)} classes, {listed}; classification"
+    note = f"{role} `{name}`: {len(classes)} classes, {listed}; classification"
     return values.astype(str), "classification", note
 
 

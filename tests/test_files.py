@@ -326,3 +326,29 @@ def test_treatments():
     assert covariates["arm"].unique().tolist() == ["1", "2", "3"]
     with pytest.raises(ValueError, match="must be known in every row, got 30 missing"):
         read_treatment(X.assign(drug=np.resize([1, np.nan], 60)), "drug")
+
+
+def test_which_class_is_one():
+    frame = people(died=np.resize(["ja", "nein", "nein"], 60), old=np.resize([0, 1], 60))
+    assert prepare(frame, "died").y.tolist() == [0, 1, 1] * 20
+    chosen = prepare(frame, "died", positive="ja")
+    assert chosen.y.tolist() == [1, 0, 0] * 20
+    assert chosen.notes[0] == "label `died`: 'ja' is 1 (33.3 %), 'nein' is 0; classification"
+    assert prepare(frame, "old", positive="0").y.tolist() == [1, 0] * 30
+    _, t, note = read_treatment(frame, "died", treated="ja")
+    assert t.tolist() == [1, 0, 0] * 20
+    assert note == "treatment `died`: 'ja' is 1 (33.3 %), 'nein' is 0"
+
+
+def test_a_class_that_is_not_there():
+    frame = people(died=np.resize(["ja", "nein"], 60), site=np.resize(["a", "b", "c"], 60))
+    wrong = "must be one of two classes, got 'yes' for {} 'died' with 'ja', 'nein'"
+    with pytest.raises(ValueError, match="^positive " + wrong.format("label")):
+        prepare(frame, "died", positive="yes")
+    with pytest.raises(ValueError, match="^treated " + wrong.format("treatment")):
+        read_treatment(frame, "died", treated="yes")
+    with pytest.raises(ValueError, match=r"^positive must be one of two classes, got 'a' for"):
+        prepare(frame, "site", positive="a")
+    numbers = people(cost=np.arange(60) / 7)
+    with pytest.raises(ValueError, match="positive is for two classes, but label 'cost' holds"):
+        prepare(numbers, "cost", positive="1")

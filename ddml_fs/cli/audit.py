@@ -18,6 +18,7 @@ def audit(
     new: Annotated[
         Path | None, typer.Option(help="Rows of a new domain, without labels: forecast for it.")
     ] = None,
+    positive: options.Positive = "",
     weight: options.Weight = "",
     cluster: options.Cluster = "",
     columns: options.Columns = None,
@@ -42,6 +43,7 @@ def audit(
     out = Printer(as_json)
     reading: dict = {"drop": drop, "ids": id_, "columns": columns, "keep": keep, "task": task}
     reading |= {"sep": sep, "encoding": encoding, "weight": weight, "cluster": cluster}
+    reading |= {"positive": positive}
     data = open_file(out, file, label, domain, **reading)
     X_new = None if new is None else open_new(out, new, data.X, sep=sep, encoding=encoding)
     if dry_run:

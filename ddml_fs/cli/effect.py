@@ -16,6 +16,10 @@ def effect(
         typer.Option("--covariates", "--columns", help="Covariates, by name or pattern."),
     ] = None,
     domain: Annotated[str, typer.Option(help="Column of the domain, a covariate here.")] = "",
+    positive: options.Positive = "",
+    treated: Annotated[
+        str, typer.Option(help="Level of the treatment that is 1; else the last one.")
+    ] = "",
     weight: options.Weight = "",
     cluster: options.Cluster = "",
     fixed_effects: Annotated[
@@ -57,12 +61,13 @@ def effect(
     reading: dict = {"drop": drop, "ids": id_, "columns": names, "keep": kept}
     reading |= {"task": "regression" if task == "regression" else "number"}
     reading |= {"sep": sep, "encoding": encoding, "weight": weight, "cluster": cluster}
+    reading |= {"positive": positive}
     if domain and domain in (weight, cluster):
         raise ValueError(f"--domain is a covariate, and no weight or cluster, got {domain!r}.")
     data = open_file(out, file, label, "", **reading)
     if task == "classification" and data.task != task:
         raise ValueError(f"outcome {label!r} must have two values for --task classification.")
-    X, t, note = read_treatment(data.X, treatment, domain)
+    X, t, note = read_treatment(data.X, treatment, domain, treated)
     units = {"fixed_effects": pick([fixed_effects], list(X.columns))} if fixed_effects else {}
     out.notes([note])
     if dry_run:
@@ -93,7 +98,7 @@ def effect(
         rows = row_arguments(weight=weight, cluster=cluster)
         of_units = "".join(f", {name}={value!r}" for name, value in units.items())
         fit = (
-            f"X, t, _ = read_treatment(data.X, {treatment!r}, {domain!r})\n"
+            f"X, t, _ = read_treatment(data.X, {treatment!r}, {domain!r}, {treated!r})\n"
             f"model = DDML({nuisance!r}, {given})\n"
             f"model.fit(X, data.y.astype(float), treatment=t{rows}{of_units})"
         )

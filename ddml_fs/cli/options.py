@@ -7,6 +7,9 @@ import typer
 
 File = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, Feather or Excel; compressed too.")]
 Label = Annotated[str, typer.Option("--label", "--outcome", help="Column of the label.")]
+Positive = Annotated[
+    str, typer.Option(help="Class of the label that is 1; else the last in alphabetical order.")
+]
 Domain = Annotated[str, typer.Option(help="Column of the domain: site, shop, year, ...")]
 Weight = Annotated[str, typer.Option(help="Column of the rows' weights; no feature.")]
 Cluster = Annotated[

@@ -14,6 +14,7 @@ def select(
     file: options.File,
     label: options.Label,
     domain: options.Domain = "",
+    positive: options.Positive = "",
     weight: options.Weight = "",
     cluster: options.ClusterOrScheduler = "",
     n_features: Annotated[str, typer.Option(help="A number, a share, auto or fdr.")] = "auto",
@@ -52,6 +53,7 @@ def select(
     out = Printer(as_json)
     reading: dict = {"drop": drop, "ids": id_, "columns": columns, "keep": keep, "task": task}
     reading |= {"sep": sep, "encoding": encoding, "weight": weight, "cluster": cluster}
+    reading |= {"positive": positive}
     data = open_file(out, file, label, domain, **reading)
     if isinstance(number, int) and number > data.X.shape[1]:
         raise ValueError(
