@@ -133,7 +133,7 @@ def read_typed(path, kind):
     if kind == "excel":
         with pd.ExcelFile(path) as book:
             sheet, *others = book.sheet_names
-            frame = book.parse(sheet)
+            frame = pd.read_excel(book, sheet_name=sheet)
         notes = [f"sheet {sheet!r} read" + (f", not {named(others)}" if others else "")]
     else:
         frame = pd.read_parquet(path) if kind == "parquet" else pd.read_feather(path)

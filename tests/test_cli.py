@@ -7,6 +7,7 @@ import lzma
 import subprocess
 import sys
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -211,11 +212,29 @@ def run(*command):
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
 
 
+def run_here(*command):
+    """A command in this process, which takes less time."""
+    ended = CliRunner().invoke(app, [*map(str, command)])
+    if ended.exit_code == 1:
+        raise ended.exception
+    return SimpleNamespace(returncode=ended.exit_code, stdout=ended.stdout, stderr=ended.stderr)
+
+
+def test_files_in_a_process_of_its_own(tmp_path):
+    """What the following tests do in this process."""
+    options = "--label", "died", "--domain", "site", "--dry-run"
+    good, bad = write(tmp_path / "good.csv", GOOD["commas.csv"][0]), tmp_path / "empty.csv"
+    ended = run("select", good, *options)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert all(text in ended.stdout for text in GOOD["commas.csv"][1])
+    check_error(run("select", write(bad, b""), *options), "empty.csv is empty.")
+
+
 @pytest.mark.parametrize("name", GOOD)
 def test_good_files(tmp_path, name):
     content, told = GOOD[name]
     path = write(tmp_path / name, content)
-    ended = run("select", path, "--label", "died", "--domain", "site", "--dry-run")
+    ended = run_here("select", path, "--label", "died", "--domain", "site", "--dry-run")
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr == ""
     for text in told:
@@ -226,7 +245,7 @@ def test_good_files(tmp_path, name):
 def test_bad_files(tmp_path, name):
     content, told = BAD[name]
     path = write(tmp_path / name, content)
-    ended = run("select", path, "--label", "died", "--domain", "site", "--dry-run")
+    ended = run_here("select", path, "--label", "died", "--domain", "site", "--dry-run")
     check_error(ended, told)
 
 
