@@ -1,5 +1,12 @@
 """Shared fixtures."""
 
+import os
+
+# Two workers of pytest share two cores. More threads would wait for each other, up to ten times as
+# long as they work. This comes before the libraries that read it.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
 import pytest
 import torch
 
@@ -8,7 +15,7 @@ from ddml_fs.datasets import make_effect_data
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
-    """Two workers of pytest share two cores."""
+    """Torch, too, uses one thread per worker of pytest."""
     torch.set_num_threads(1)
 
 

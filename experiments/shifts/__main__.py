@@ -43,10 +43,12 @@ def write_all(rows, costs, protocol, write):
     write("summary_by_table", title, tables.by_table_means(rows), notes, digits=2)
     title = "The number of columns chosen on the source"
     write("auto", title, tables.auto(rows), notes, digits=2)
-    compared = [tables.differences(rows, DEFAULT, RIVALS)]
+    there = set(rows["selector"])
+    rivals = [name for name in RIVALS if name in there]
+    compared = [tables.differences(rows, DEFAULT, rivals)]
     for name in OURS:
-        if name != DEFAULT:
-            means = tables.differences(rows, name, RIVALS)
+        if name != DEFAULT and name in there:
+            means = tables.differences(rows, name, rivals)
             compared.append(means.xs("mean", level="column", drop_level=False))
     title = "Ours less each rival, in points of AUC"
     write("differences", title, pd.concat(compared), f"{protocol} {INTERVALS}", digits=2)
@@ -61,8 +63,10 @@ def main(
     n_jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 2,
     out: Annotated[Path | None, typer.Option(help="Folder of the results.")] = None,
     part: Annotated[
-        Literal["all", "ours", "rivals"],
-        typer.Option(help="Selectors to run; with a part, the summary is printed and no more."),
+        Literal["all", "ours", "rivals", "nearest"],
+        typer.Option(
+            help="Selectors to run; with ours or rivals, the summary is printed and no more."
+        ),
     ] = "all",
     confirm: Annotated[
         bool, typer.Option(help="The further tables, not those of the study.")
@@ -82,9 +86,10 @@ def main(
     if further:
         sizes = {"n_targets": MOST_TARGETS, **sizes}
     rows, costs = runs.run_all(all_tasks(names, **sizes), n_jobs, runs.PARTS[part], quick)
-    if part == "all":
+    if part in ("all", "nearest"):
         folder = RESULTS / ("confirmation" * confirm + "unseen" * unseen)
         flags = " --confirm" * confirm + " --unseen" * unseen + " --quick" * quick
+        flags += " --part nearest" * (part == "nearest")
         write = Writer(
             out or (Path("results_quick") if quick else folder),
             f"python -m experiments.shifts{flags}",

@@ -33,6 +33,12 @@ PARTS = {
     "all": (ALL, ALL_BY_EFFECTS, *OURS, *AUTO, *RIVALS),
     "ours": (ALL, ALL_BY_EFFECTS, *OURS, *AUTO),
     "rivals": (ALL, *RIVALS),
+    # Ours, the rivals that come nearest to it on the other tables, and the most common one.
+    "nearest": (
+        *(ALL, ALL_BY_EFFECTS, DEFAULT, "DDML, no aversion", *AUTO),
+        *("RFE", "permutation importance", "permutation, left-out domains", "L1 path", "EAMB"),
+        *("stability selection", "ridge-logistic", "F-test"),
+    ),
 }
 
 
