@@ -60,7 +60,8 @@ def _rained(table):
     return (table["precip"] != "0").where(measured)
 
 
-def _division(table):
+def division(table):
+    """Domains: census divisions, of tables with the abbreviation of a state."""
     return table["state"].map(DIVISION_OF)
 
 
@@ -76,7 +77,7 @@ TABLES = {
     "juice": Table("ISLR/OJ", is_("Purchase", "MM"), "StoreID", "Purchase Store7 STORE"),
     "insurance": Table("AER/HealthInsurance", is_("insurance", "yes"), "region", "insurance"),
     "visits": Table("AER/NMES1988", above("visits", 4), "region", "*visits"),
-    "vote": Table("stevedata/TV16", is_("votetrump", 1), _division, "votetrump uid state"),
+    "vote": Table("stevedata/TV16", is_("votetrump", 1), division, "votetrump uid state"),
     "abortion": Table("stevedata/gss_abortion", is_("abany", 1), period("year", 10), "ab* id year"),
     "happiness": Table("wooldridge/happiness", is_("vhappy", 1), "year", "*happy y9? y0?"),
     "union": Table("sampleSelection/nlswork", is_("union", 1), period("year", 5), "union id* year"),

@@ -5,12 +5,7 @@ from the names and values of the columns alone. Two labels that a single column 
 were replaced, also before.
 """
 
-from ddml_fs.datasets.shifts import DIVISION_OF
-from experiments.shifts.confirmation import Table, above, is_, period
-
-
-def _division(table):
-    return table["state"].map(DIVISION_OF)
+from experiments.shifts.confirmation import Table, above, division, is_, period
 
 
 def _region(table):
@@ -31,7 +26,7 @@ TABLES = {
     "loans": Table(
         path="openintro/loans_full_schema",
         label=above("interest_rate", 12),
-        domain=_division,
+        domain=division,
         left_out="interest_rate installment *grade balance paid_* loan_status issue_month "
         "initial_listing_status emp_title state",
     ),
@@ -75,7 +70,7 @@ TABLES = {
         domain=period("year", 10),
         left_out="realrinc occ10 year",
     ),
-    "mobile": Table("modeldata/mlc_churn", is_("churn", "yes"), _division, "churn state"),
+    "mobile": Table("modeldata/mlc_churn", is_("churn", "yes"), division, "churn state"),
     "college": Table("wooldridge/twoyear", above("lwage", 2.28), _region, "lwage id ne nc south"),
     "injury": Table(
         path="wooldridge/injury",
