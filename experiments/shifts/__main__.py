@@ -65,7 +65,8 @@ def main(
     part: Annotated[
         Literal["all", "ours", "rivals", "nearest"],
         typer.Option(
-            help="Selectors to run; with ours or rivals, the summary is printed and no more."
+            help="Selectors to run. With a part, the summary is printed and no more, but for "
+            "--unseen --part nearest."
         ),
     ] = "all",
     confirm: Annotated[
@@ -86,7 +87,7 @@ def main(
     if further:
         sizes = {"n_targets": MOST_TARGETS, **sizes}
     rows, costs = runs.run_all(all_tasks(names, **sizes), n_jobs, runs.PARTS[part], quick)
-    if part in ("all", "nearest"):
+    if part == "all" or (unseen and part == "nearest"):  # the other tables hold all selectors
         folder = RESULTS / ("confirmation" * confirm + "unseen" * unseen)
         flags = " --confirm" * confirm + " --unseen" * unseen + " --quick" * quick
         flags += " --part nearest" * (part == "nearest")
