@@ -5,15 +5,14 @@ A ridge regression starts with all features. Again and again the feature is drop
 given those that remain, is the smallest. The order is that of the drops, last first.
 """
 
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 from scipy.linalg.blas import dgemm
-from threadpoolctl import threadpool_limits
 
 from ddml_fs.domains import heterogeneity, quantile_of_chance
+from ddml_fs.engine.devices import library_threads
 from ddml_fs.progress import Progress
 
 REFIT = 0.5  # share of the features that is dropped before the model is fitted again
@@ -103,34 +102,27 @@ def eliminate(model, *, risk_aversion=2.5, progress=None):
     dropped: list = []  # worst first
     fits = [Remaining(model, c, risk_aversion) for c in range(model.n_outcomes)]
     columns = np.flatnonzero(np.isin(model.own, alive))
-    few = len(columns) <= THREADED
-    with one_thread(few):
-        while len(alive):
+    while len(alive):
+        with library_threads(len(columns) > THREADED):
             for fit in fits:
                 fit.refit(columns, alive)
-            n_drops = max(1, int(REFIT * len(alive))) if len(alive) > SINGLE else 1
-            with one_thread(not few):
-                for _ in range(n_drops):
-                    gains = sum(fit.gains(alive) for fit in fits) / len(fits)
-                    worst = int(np.argmin(gains))
-                    f, alive = alive[worst], np.delete(alive, worst)
-                    dropped.append(f)
-                    scores[f] = gains[worst] / model.n_rows
-                    risky[f] = sum(fit.kept[f] for fit in fits) < 0
-                    for fit in fits:
-                        fit.drop(f)
-                    progress.advance()
-            columns = columns[np.isin(model.own[columns], alive)]
+        n_drops = max(1, int(REFIT * len(alive))) if len(alive) > SINGLE else 1
+        for _ in range(n_drops):
+            gains = sum(fit.gains(alive) for fit in fits) / len(fits)
+            worst = int(np.argmin(gains))
+            f, alive = alive[worst], np.delete(alive, worst)
+            dropped.append(f)
+            scores[f] = gains[worst] / model.n_rows
+            risky[f] = sum(fit.kept[f] for fit in fits) < 0
+            for fit in fits:
+                fit.drop(f)
+            progress.advance()
+        columns = columns[np.isin(model.own[columns], alive)]
     if len(rest):
         best = min(scores[dropped].min(initial=0.0), 0.0)
         scores[rest] = np.minimum(alone[rest] / model.n_rows, best)
     order = np.r_[dropped[::-1], rest, np.flatnonzero(size == 0)].astype(np.intp)
     return Elimination(order, scores, risky)
-
-
-def one_thread(needed=True):
-    """A context with one thread of linear algebra, if needed; in small updates others only wait."""
-    return threadpool_limits(1) if needed else nullcontext()
 
 
 class Remaining:

@@ -4,6 +4,7 @@ import sys
 import time
 from contextlib import contextmanager
 from html import escape
+from threading import Lock
 from typing import Any
 
 from rich.console import Console
@@ -50,7 +51,7 @@ class ShownProgress(Progress):
         self.phase, self.clock = phase, clock
         self.total, self.unit, self.done, self.first = 0, "", 0, 0
         self.begun = self.last_shown = clock()
-        self.open = False
+        self.open, self.lock = False, Lock()  # threads may report at once
 
     def enter(self, phase):
         """Finish the current phase, and name the next one."""
@@ -67,7 +68,8 @@ class ShownProgress(Progress):
 
     def advance(self, n=1):
         """Count n more pieces."""
-        self.reach(self.done + n)
+        with self.lock:
+            self.reach(self.done + n)
 
     def reach(self, done):
         """Set the count."""

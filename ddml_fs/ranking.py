@@ -1,5 +1,7 @@
 """Rankings: from effects to an order of the features."""
 
+from functools import partial
+from operator import call
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,7 @@ import numpy as np
 from ddml_fs.effects_table import effects_table
 from ddml_fs.elimination import MOST, Elimination, eliminate, mean_order
 from ddml_fs.encoding import splits_of_domains
+from ddml_fs.engine.devices import in_threads
 from ddml_fs.features import ROOMY
 from ddml_fs.gain_models import RowModel, centred_blocks, products, without_near_copies
 from ddml_fs.hinges import bent_columns
@@ -123,6 +126,10 @@ class Ranker:
         """Whether the effects of more features move between domains than chance explains."""
         return self.ranking == "gain" and self._order(None, None).moving
 
+    def calls(self, progress=None):
+        """What threads can call at once to make the orders that :meth:`order` uses."""
+        return [partial(self._order, k, progress) for k in (None, *self.left_out)]
+
     def order(self, left_out=None, progress=None):
         """The features, best first, and their scores, (F,).
 
@@ -204,8 +211,9 @@ class Ranker:
         parts = np.unique(self.labels)
         progress.enter(f"ranking without each {self.part}")
         progress.start(len(parts) * features.n_features, "features")
-        for i, k in enumerate(parts):
-            order, _ = self.order(left_out=k, progress=progress)
+        calls = [partial(self._order, k, progress) for k in parts]
+        for i, (k, _) in enumerate(zip(parts, in_threads(call, calls), strict=True)):
+            order, _ = self.order(left_out=k)
             progress.reach((i + 1) * features.n_features)
             risky = self.orders[k].risky
             order = order[np.argsort(risky[order], kind="stable")]

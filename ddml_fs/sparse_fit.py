@@ -59,7 +59,7 @@ class FitSparse(FitFromSums):
         readers = [Reader(name, "number") for name in names]
         self._encoding_ = Encoding(readers, np.arange(len(names)), names)
         cautions.warn_of_rows(domain, self.domains_, target)
-        threads = limit_threads(effective_n_jobs(self.n_jobs))
+        threads = limit_threads(effective_n_jobs(self.n_jobs), libraries=True)
         with threads, progress_bar(self.verbose, "sweep") as progress:
             result, screened = sparse_sweep(
                 SparseInput(csr_matrix(X), target, domain),

@@ -118,7 +118,7 @@ class FitFromSums(FittedSelection):
         self._ridge_of_sums()  # raises before any row is read
         self._check_no_screen()
         self._seed_ = seed_for(self.random_state, None, None)
-        with limit_threads(effective_n_jobs(self.n_jobs)):
+        with limit_threads(effective_n_jobs(self.n_jobs), libraries=True):
             return self._fit_products(self._gather(blocks), blocks.named)
 
     def _gather(self, blocks):
@@ -176,7 +176,7 @@ class FitFromSums(FittedSelection):
             np.arange(len(products.names)),
             products.names,
         )
-        threads = limit_threads(effective_n_jobs(self.n_jobs))
+        threads = limit_threads(effective_n_jobs(self.n_jobs), libraries=True)
         with threads, progress_bar(self.verbose, "sweep") as progress:
             result = product_sweep(
                 cells,

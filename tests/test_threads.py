@@ -2,13 +2,19 @@
 
 import time
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
+from joblib import cpu_count
+from sklearn.linear_model import LinearRegression
+from threadpoolctl import threadpool_info
 
-from ddml_fs import gain_models
+from ddml_fs import DDML, CausalFeatureSelector, gain_models
+from ddml_fs.datasets import make_domain_data
 from ddml_fs.engine import dispatch
-from ddml_fs.engine.devices import in_threads, limit_threads
+from ddml_fs.engine.devices import in_threads, library_threads, limit_threads
 from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.resources import Resources
 from ddml_fs.engine.shared import Shared
@@ -141,3 +147,61 @@ def test_single_columns_are_scaled_as_blocks_are():
         both, np.r_[own, 5], np.r_[bent, True], 6, group, weight
     )
     np.testing.assert_allclose(np.abs(fast), np.abs(slow[:, :5]), atol=1e-9)
+
+
+class Recorder(LinearRegression):
+    """A regression that notes how many threads the libraries have in the thread that fits it."""
+
+    seen: ClassVar[list] = []
+
+    def fit(self, X, y):
+        self.seen.append({info["num_threads"] for info in threadpool_info()})
+        return super().fit(X, y)
+
+
+def test_libraries_have_one_thread_in_threads():
+    """OpenMP stores its limit per thread, and two threads with two each would wait."""
+
+    def seen(_):
+        return {info["num_threads"] for info in threadpool_info()}
+
+    with limit_threads(2):
+        assert set().union(*in_threads(seen, range(4))) == {1}
+    X, T, Y = np.random.RandomState(0).standard_normal((3, 60, 2))
+    Recorder.seen.clear()
+    effect = DDML((Recorder(), Recorder()), n_jobs=2, random_state=0)
+    effect.fit(X, Y[:, 0], treatment=T[:, 0])
+    assert Recorder.seen
+    assert set().union(*Recorder.seen) == {1}
+
+
+@pytest.mark.parametrize("libraries", [False, True])
+def test_linear_algebra_has_several_threads_only_where_asked(libraries):
+    """Those of NumPy and of SciPy would wait for each other."""
+
+    def blas():
+        return {info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"}
+
+    before, n = blas(), min(2, cpu_count())
+    with limit_threads(2, libraries=libraries):
+        assert blas() == ({n} if libraries else {1})
+        with library_threads():
+            assert blas() == {n}
+        with library_threads(False):
+            assert blas() == ({n} if libraries else {1})
+    assert blas() == before
+
+
+@pytest.mark.parametrize("nuisance", ["auto", "ridge"])
+def test_workers_change_nothing_but_rounding(nuisance):
+    """Folds, and orders without each domain, are made by threads; residuals have 24 bits."""
+    data = make_domain_data(n_samples=250, n_domains=4, random_state=0)
+    one, two = (
+        CausalFeatureSelector("auto", nuisance=nuisance, n_jobs=n_jobs, random_state=0).fit(
+            data.X, data.y, sample_domain=data.sample_domain
+        )
+        for n_jobs in (1, 2)
+    )
+    pd.testing.assert_frame_equal(one.effects_, two.effects_, rtol=1e-5, atol=1e-8)
+    np.testing.assert_array_equal(one.ranking_, two.ranking_)
+    assert one.n_features_auto_ == two.n_features_auto_

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
+from ddml_fs.engine.devices import in_threads
 from ddml_fs.engine.ridge import FLAT
 from ddml_fs.weights import weighted_mean
 
@@ -86,9 +87,10 @@ def held_out_losses(plan, y, label, strengths):
     used = np.r_[np.flatnonzero(plan.covariates), np.arange(P, A.shape[1])]
     A, P = A[:, used], plan.covariates.sum()
     free = np.arange(A.shape[1]) < P
-    losses = np.zeros(len(strengths))
-    for fold in plan.folds[: plan.n_folds]:
-        beta = None
+
+    def losses_of(fold):
+        """The losses of the held-out rows of a fold."""
+        losses, beta = np.zeros(len(strengths)), None
         for i in np.argsort(strengths)[::-1]:  # from strong to weak, each starts at the last one
             rows, penalty = (A[fold.train], y[fold.train]), strengths[i] * free
             own = plan.weight[fold.train]
@@ -96,8 +98,10 @@ def held_out_losses(plan, y, label, strengths):
             index = A[fold.hold] @ beta
             seen = y[fold.hold]
             each = np.logaddexp(0, index) - seen * index if label else (seen - index) ** 2
-            losses[i] += plan.weight[fold.hold] @ each
-    return losses
+            losses[i] = plan.weight[fold.hold] @ each
+        return losses
+
+    return sum(in_threads(losses_of, plan.folds[: plan.n_folds]))
 
 
 class AdditiveFit:

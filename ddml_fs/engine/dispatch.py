@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import parallel_config
 from joblib.externals.loky import ProcessPoolExecutor
-from threadpoolctl import threadpool_limits
 
 from ddml_fs.backends import Backend, active_backend, each_on, fetched
 from ddml_fs.engine.devices import (
@@ -21,6 +20,7 @@ from ddml_fs.engine.devices import (
     out_of_memory,
     resolve_device,
     tensor_cores,
+    threadpool_limits,
 )
 from ddml_fs.engine.plan import Plan, batch_size_for
 from ddml_fs.engine.solve import Settings, solve

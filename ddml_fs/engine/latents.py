@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from joblib import delayed
 
+from ddml_fs.engine.draws import Draws
 from ddml_fs.engine.forest import ForestSettings, draw_trees, predict_forests
 from ddml_fs.engine.losses import half_log
 from ddml_fs.engine.models import fit_predict, seeded
@@ -84,8 +85,8 @@ def predict_from_heads(objective, stack, sizes, *, arms, schedule, progress=None
     """
     by_arm = None
     if arms:
-        generators = [torch.Generator().manual_seed(seed + 2) for seed in stack.seeds]
-        by_arm = ArmObjective(Heads(stack, generators, sizes, ARMS), objective)
+        draws = Draws([seed + 2 for seed in stack.seeds])
+        by_arm = ArmObjective(Heads(stack, draws, sizes, ARMS), objective)
         train(by_arm.heads, by_arm, stack, schedule, progress)
     with torch.no_grad():
         batch = stack.batch(stack.rows("hold")[0])

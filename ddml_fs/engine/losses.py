@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, layer_norm
 
+from ddml_fs.engine.draws import Draws
 from ddml_fs.scores import DELTA
 
 # --- CRD: supervision (Eq. 13) ---
@@ -119,12 +120,8 @@ class RandomFeatures:
     """
 
     def __init__(self, seeds, Z, n_features, like):
-        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        blocks = torch.empty(len(seeds), 3, Z, n_features)
-        phase = torch.empty(len(seeds), 3 * n_features, 1)
-        for generator, block, own in zip(generators, blocks, phase, strict=True):
-            block.normal_(generator=generator)
-            own.uniform_(generator=generator)
+        draws = Draws(seeds)
+        blocks, phase = draws.normal(3, Z, n_features), draws.uniform(3 * n_features, 1)
         omega = torch.zeros(len(seeds), 3, n_features, 3, Z)
         for r in range(3):  # features of a role read its own latents only
             omega[:, r, :, r] = blocks[:, r].mT / math.sqrt(Z)

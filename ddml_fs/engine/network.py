@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import hardswish
 
+from ddml_fs.engine.draws import Draws
+
 # Which of the roles (Zc, Zt, Zy) each of two heads reads.
 HEADS = ((1, 1, 0), (1, 0, 1))  # Ψ_T and Ψ_Y, Eq. 12
 ARMS = ((1, 0, 1), (1, 0, 1))  # outcomes without and with treatment
@@ -24,14 +26,6 @@ class Sizes:
 
     H: int = 16
     Z: int = 8
-
-
-def draw(generators, shape):
-    """Standard normal weights (P, *shape), where each problem has its own generator."""
-    values = torch.empty(len(generators), *shape)
-    for generator, own in zip(generators, values, strict=True):
-        own.normal_(generator=generator)
-    return values
 
 
 def encode(x, W_1, b_1, W_2, b_2, part=None):
@@ -118,22 +112,22 @@ class Heads(StackedModule):
     ----------
     stack : Stack
         Gives G, p and the device.
-    generators : list of torch.Generator
-        One per problem.
+    draws : Draws
+        Of the problems.
     sizes : Sizes
         Widths.
     reads : tuple
         Which roles each of the two heads reads, ``HEADS`` or ``ARMS``.
     """
 
-    def __init__(self, stack, generators, sizes, reads=HEADS):
+    def __init__(self, stack, draws, sizes, reads=HEADS):
         super().__init__(stack)
         H, Z = sizes.H, sizes.Z
         read = torch.tensor(reads).float().T  # (3, 2)
         mask_1 = read.repeat_interleave(Z, 0).repeat_interleave(H, 1)  # (3Z, 2H)
         mask_2 = torch.block_diag(*[torch.ones(H, 1)] * 2)  # (2H, 2)
-        W_1 = draw(generators, mask_1.shape) / math.sqrt(2 * Z)
-        W_2 = draw(generators, mask_2.shape) / math.sqrt(H)
+        W_1 = draws.normal(*mask_1.shape) / math.sqrt(2 * Z)
+        W_2 = draws.normal(*mask_2.shape) / math.sqrt(H)
         self.set_weight("W_1", W_1, mask_1)
         self.set_weight("b_1", torch.zeros(self.P, 1, 2 * H))
         self.set_weight("W_2", W_2, mask_2)
@@ -148,7 +142,7 @@ class Heads(StackedModule):
 class RoleNetwork(StackedModule):
     """Φ and Ψ for a stack of P = G·p problems.
 
-    Weights are drawn on the CPU, with one generator per problem and for all columns of X. So they
+    Weights are drawn on the CPU, from the seed of each problem and for all columns of X. So they
     depend neither on the device nor on the packing of problems into shards.
 
     Parameters
@@ -164,11 +158,11 @@ class RoleNetwork(StackedModule):
     def __init__(self, stack, sizes, silent=False):
         super().__init__(stack)
         H, Z = sizes.H, sizes.Z
-        generators = [torch.Generator().manual_seed(seed) for seed in stack.seeds]
+        draws = Draws(stack.seeds)
         mask_2 = torch.block_diag(*[torch.ones(H, Z)] * 3)  # (3H, 3Z)
         n_inputs = stack.keep.sum(1).clamp(min=1)
-        W_1 = draw(generators, (stack.D, 3 * H))[:, stack.columns] / n_inputs.sqrt()[:, None, None]
-        W_2 = draw(generators, mask_2.shape) / math.sqrt(H)
+        W_1 = draws.normal(stack.D, 3 * H)[:, stack.columns] / n_inputs.sqrt()[:, None, None]
+        W_2 = draws.normal(*mask_2.shape) / math.sqrt(H)
         # The problems of a fold are adjacent, so that the first layer is one product.
         W_1 = W_1.unflatten(0, (self.G, self.p)).transpose(1, 2)  # (G, D, p, 3H)
         mask_1 = stack.keep.unflatten(0, (self.G, self.p)).transpose(1, 2)[..., None]
@@ -176,7 +170,7 @@ class RoleNetwork(StackedModule):
         self.set_weight("b_1", torch.zeros(self.G, 1, self.p, 3 * H))
         self.set_weight("W_2", W_2, mask_2)
         self.set_weight("b_2", torch.zeros(self.P, 1, 3 * Z))
-        self.Psi = Heads(stack, generators, sizes)
+        self.Psi = Heads(stack, draws, sizes)
         if silent:
             with torch.no_grad():
                 self.Psi.W_2.zero_()

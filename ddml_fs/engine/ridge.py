@@ -13,10 +13,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit, logit
 
+from ddml_fs.engine.devices import in_threads, library_threads
 from ddml_fs.engine.product_rows import ProductRows
 from ddml_fs.weights import weighted_mean
 
 NEWTON_STEPS, TOLERANCE = 25, 1e-8
+LARGE = 3e8  # bytes of a table of which threads would hold too many copies
 FLAT = 1e-12  # a column with a smaller standard deviation is constant
 
 
@@ -216,7 +218,10 @@ def ridge_fits(plan, shrinkage):
     block = np.r_[plan.block, np.arange(len(beside)) + plan.block.max(initial=0) + 1]
     place, every = plan.own.copy(), np.arange(len(plan.own))  # of the treatments in the table
     place[beside] = plan.X.shape[1] + np.arange(len(beside))
-    for k, fold in enumerate(plan.folds):
+
+    def fitted(k):
+        """Predictions of fold k: of the treatments, and a list of those of the outcomes."""
+        fold = plan.folds[k]
         rows = standardised(table, fold.train, fold.hold, plan.weight)
         fit = Fit(rows, use, plan.penalty(shrinkage, k), block, plan.weight[fold.train])
         sd = rows.sd[place]
@@ -226,6 +231,12 @@ def ridge_fits(plan, shrinkage):
             table[np.ix_(fold.hold, place)] - fit.residual[:, place] * sd,
             table[fold.train[0], place],
         )
-        for c, label in enumerate(plan.binary_Y):
-            predict = fit.logistic_outcome if label else fit.linear_outcome
-            yield k, c, every, m, predict(plan.Y[fold.train, c])[:, place]
+        predict = [fit.logistic_outcome if b else fit.linear_outcome for b in plan.binary_Y]
+        return m, [p(y)[:, place] for p, y in zip(predict, plan.Y[fold.train].T, strict=True)]
+
+    numbers = range(len(plan.folds))
+    each = map if table.nbytes > LARGE else in_threads
+    with library_threads(each is map):
+        for k, (m, outcomes) in zip(numbers, each(fitted, numbers), strict=True):
+            for c, g in enumerate(outcomes):
+                yield k, c, every, m, g

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from ddml_fs.chunks import chunks
-from ddml_fs.engine.devices import in_threads
+from ddml_fs.engine.devices import in_threads, library_threads
 from ddml_fs.engine.wide_rows import Inverse, Standard, sparse_of
 from ddml_fs.weights import weighted_mean
 
@@ -265,7 +265,8 @@ def wide_ridge_fits(plan, shrinkage):
     """
     sparse = sparse_of(plan.X)
     for k, fold in enumerate(plan.folds):
-        fit = WideFit(plan, k, shrinkage, fold.hold, sparse)
+        with library_threads():
+            fit = WideFit(plan, k, shrinkage, fold.hold, sparse)
         parts = chunks(plan.T.shape[1], 8 * max(len(fold.hold), plan.X.shape[1]))
         every = [np.arange(part.start, part.stop) for part in parts]
         for at, found in zip(every, in_threads(fit.treatments, every), strict=True):

@@ -6,7 +6,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.special import expit
 
-from ddml_fs.engine.devices import limit_threads
+from ddml_fs.engine.devices import in_threads, limit_threads
 from ddml_fs.engine.plan import WIDE, penalty_for
 from ddml_fs.engine.predictions import Predictions, average
 from ddml_fs.engine.resources import Resources
@@ -49,8 +49,10 @@ class PerProblem(Nuisance):
         predictions = Predictions.empty(plan, arms)
         resources.progress.start(plan.n_problems, self.unit)
         with limit_threads(effective_n_jobs(resources.n_jobs)):
-            for i in range(plan.n_problems):
-                predictions.put(plan, i, self.values_of(plan, i, arms))
+            problems = range(plan.n_problems)
+            values = in_threads(lambda i: self.values_of(plan, i, arms), problems)
+            for i, own in zip(problems, values, strict=True):
+                predictions.put(plan, i, own)
                 resources.progress.advance()
         return predictions
 

@@ -7,7 +7,7 @@ from joblib import delayed
 from sklearn.base import is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from ddml_fs.engine.devices import limit_threads
+from ddml_fs.engine.devices import limit_threads, threadpool_limits
 from ddml_fs.engine.models import fit_predict, seeded, weight_parameter
 from ddml_fs.engine.predictions import Predictions
 from ddml_fs.engine.resources import Resources
@@ -85,10 +85,11 @@ class Estimators(Nuisance):
             A, B = plan.X[train][:, use], plan.X[fold.hold][:, use]
             t, y = plan.T[train, f], plan.Y[train, c]
             w = plan.weight[train] if plan.weighted else None
-            out = [fit_predict(model_T, A, B, t, w), fit_predict(model_Y, A, B, y, w)]
-            for a in (0, 1) if arms else ():
-                own = w if w is None else w[t == a]
-                out.append(fit_predict(model_Y, A[t == a], B, y[t == a], own))
+            with threadpool_limits(1):  # OpenMP stores its limit per thread
+                out = [fit_predict(model_T, A, B, t, w), fit_predict(model_Y, A, B, y, w)]
+                for a in (0, 1) if arms else ():
+                    own = w if w is None else w[t == a]
+                    out.append(fit_predict(model_Y, A[t == a], B, y[t == a], own))
             return out
 
         predictions = Predictions.empty(plan, arms)
