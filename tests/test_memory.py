@@ -79,6 +79,7 @@ def measure_stacks():
     for name, (network, N, D, p, detail) in STACKS.items():
         plan, settings = plan_of(N, D), network.settings(False)
         kind = {"shrunken": settings.shrinkage > 0, "detail": detail}
+        kind["quadratic"] = settings.quadratic
         members = np.arange(plan.n_problems).reshape(5, D)[:, :p].ravel()
         job = make_job(plan, [members], settings, None, False, detail)
         peak = peak_of(lambda job=job: solve_one(job))

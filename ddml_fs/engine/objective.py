@@ -77,6 +77,7 @@ class Objective:
             raise ValueError("outcome='coupled' needs continuous outcomes, got binary ones.")
         if self.coupled and stack.base is not None:
             raise ValueError("outcome='coupled' cannot start from a base, which predicts E[Y | X].")
+        self.quadratic = None  # added to the heads after training, if it is fitted
         self.moments = torch.zeros(2, stack.P).to(stack.X)
         self.n_batches = 0
         # 1 / (4 p(1 − p)) in terms of the log-odds; 1 for continuous targets.
@@ -92,6 +93,9 @@ class Objective:
         T_raw, Y_raw = self.net.Psi(Z)
         if batch.base is not None:
             T_raw, Y_raw = T_raw + batch.base[..., 0], Y_raw + batch.base[..., 1]
+        if self.quadratic is not None:
+            T_more, Y_more = self.quadratic(Z).unbind(-1)
+            T_raw, Y_raw = T_raw + T_more, Y_raw + Y_more
         return Z, T_raw, to_mean(T_raw, self.binary_T), Y_raw
 
     def outcome_mean(self, T_pre, Y_raw):

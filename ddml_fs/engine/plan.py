@@ -306,7 +306,15 @@ def make_shards(
 
 
 def bytes_of_problem(
-    fold, n_inputs, sizes, batch_size, *, shrunken=False, detail=False, models=False
+    fold,
+    n_inputs,
+    sizes,
+    batch_size,
+    *,
+    shrunken=False,
+    detail=False,
+    models=False,
+    quadratic=False,
 ):
     """Number of bytes of one problem in single precision, at most.
 
@@ -321,9 +329,9 @@ def bytes_of_problem(
     n_inputs : int
     sizes : Sizes
     batch_size : int
-    shrunken, detail, models : bool
-        Whether networks start from ridge regressions, are summarised, and are followed by models on
-        the latents of all training rows.
+    shrunken, detail, models, quadratic : bool
+        Whether networks start from ridge regressions, are summarised, are followed by models on the
+        latents of all training rows, and have quadratic heads.
     """
     H, Z = sizes.H, sizes.Z
     weights = 3 * H * (n_inputs + 1) + 3 * Z * (3 * H + 1) + 2 * H * (3 * Z + 2) + 2
@@ -333,5 +341,5 @@ def bytes_of_problem(
     train = 4 * max(8 * weights, 5 * weights + 6 * batch_size * units)
     predict = 4 * (5 * weights + 1.8 * rows * units + 4 * detail * n_inputs * rows)
     # Batches are read eight at a time. The start is there twice: as it was sent, and scaled.
-    held = 256 * batch_size + 16 * N * shrunken
+    held = 256 * batch_size + 16 * N * shrunken + 8 * quadratic * (2 * Z**2 + 3 * Z + 1) ** 2
     return max(max(train, predict) + held, 16 * N + 24 * N * shrunken)

@@ -41,6 +41,7 @@ def run(plan, settings, *, pair=None, arms=False, resources=None):
     progress = resources.progress
     detail = resources.detail and not settings.trunk  # a trunk has no roles
     kind = {"shrunken": settings.shrinkage > 0, "detail": detail, "models": pair is not None}
+    kind["quadratic"] = settings.quadratic
     if settings.trunk:
         kind["n_inputs"] = n_projections(plan)
     ceiling = make_ceiling(plan, settings, resources.memory, arms=arms, **kind)

@@ -10,6 +10,7 @@ from ddml_fs.engine.gates import choose_inputs
 from ddml_fs.engine.latents import predict_from_heads, predict_from_models
 from ddml_fs.engine.network import RoleNetwork, Sizes, encode
 from ddml_fs.engine.objective import LossSettings, Objective
+from ddml_fs.engine.quadratic import fit_quadratic
 from ddml_fs.engine.train import Schedule, train
 
 # The penalty of a network that corresponds to a ridge penalty of 1, set by hand on Amazon and on
@@ -38,6 +39,9 @@ class Settings:
     shrinkage : float
         Ridge penalty of the nuisances, in units of D / n. A network with shrinkage starts from
         ridge regressions with this penalty and learns their residuals.
+    quadratic : bool
+        Whether quadratic functions of the latents are added to the trained heads, see
+        :mod:`ddml_fs.engine.quadratic`; not for networks with shrinkage.
     trunk : bool
         Whether the networks of a fold share their first layer, see :mod:`ddml_fs.engine.trunk`.
     dtype : torch.dtype
@@ -53,6 +57,7 @@ class Settings:
     slack: float = 2.5
     batch_size: int | str = "auto"
     shrinkage: float = 0.0
+    quadratic: bool = False
     trunk: bool = False
     dtype: torch.dtype = torch.float32
 
@@ -150,6 +155,8 @@ def solve(stack, settings, *, pair=None, arms=False, detail=True, n_jobs=None, p
     net = RoleNetwork(narrow, sizes, silent=shrunken)
     objective = Objective(net, narrow, sizes, replace(loss, even=shrunken))
     valid_loss = train(net, objective, narrow, schedule, progress).cpu()
+    if settings.quadratic:
+        objective.quadratic = fit_quadratic(objective, narrow)
     if pair is None:
         values = predict_from_heads(
             objective, narrow, sizes, arms=arms, schedule=settings.final, progress=progress

@@ -49,12 +49,16 @@ class Network(Nuisance):
         Number of latents of each role.
     epochs : int, default=40
         Largest number of epochs of the final network.
-    learning_rate : float, default=0.02
+    learning_rate : float, default=0.03
         Peak of the one-cycle schedule.
     weight_decay : float, default=0.01
         Decoupled weight decay.
     batch_size : int or "auto", default="auto"
         Number of rows in a batch; "auto" is about a sixteenth of the rows.
+    quadratic : bool, default=True
+        Whether quadratic functions of the latents are added to the heads after training. They are
+        fitted to the residuals in closed form. False: the heads alone, as in the paper. Networks
+        with shrinkage have none.
     shrinkage : float, default=0.0
         Ridge penalty in units of D / n, for D columns and n training rows. A network with shrinkage
         starts from ridge regressions with this penalty and learns their residuals.
@@ -90,9 +94,10 @@ class Network(Nuisance):
         hidden=16,
         latent=8,
         epochs=40,
-        learning_rate=0.02,
+        learning_rate=0.03,
         weight_decay=0.01,
         batch_size="auto",
+        quadratic=True,
         shrinkage=0.0,
         trunk="auto",
     ):
@@ -108,6 +113,7 @@ class Network(Nuisance):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
+        self.quadratic = quadratic
         self.shrinkage = shrinkage
         self.trunk = trunk
 
@@ -120,6 +126,7 @@ class Network(Nuisance):
             raise ValueError("outcome='coupled' is not for shrunken networks; use 'direct'.")
         check_option(self.orthogonality, "orthogonality", ORTHOGONALITY)
         check_option(self.trunk, "trunk", ("auto", True, False))
+        check_option(self.quadratic, "quadratic", (True, False))
         if self.trunk is True and self.gates:
             raise ValueError(
                 "trunk=True is not for gates, which choose single columns; set gates=False."
@@ -164,6 +171,7 @@ class Network(Nuisance):
             slack=self.gate_slack,
             batch_size=self.batch_size,
             shrinkage=float(self.shrinkage),
+            quadratic=bool(self.quadratic) and not self.shrinkage,
         )
 
     def predict(self, plan, *, arms=False, resources=None):
