@@ -21,8 +21,8 @@ def test_medians_over_the_rounds(monkeypatch, tmp_path):
 
     monkeypatch.setattr(workers.subprocess, "run", run)
     workers.main(out=tmp_path)
-    assert len(rounds) == 5 * 4
-    assert rounds[:4] == rounds[4:8]
+    assert len(rounds) == 5 * 6
+    assert rounds[:6] == rounds[6:12]
     table = workers.measure_all(2, None)
     two = table.loc["forests", 2]
     assert two["second fit / one worker's"] == pytest.approx(0.5)

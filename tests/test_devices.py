@@ -11,6 +11,7 @@ from ddml_fs.engine import devices
 from ddml_fs.engine.network import RoleNetwork, Sizes
 from ddml_fs.engine.objective import LossSettings, Objective
 from ddml_fs.engine.plan import make_plan
+from ddml_fs.engine.quadratic import fit_quadratic
 from ddml_fs.engine.run import run
 from ddml_fs.engine.solve import Settings
 from ddml_fs.engine.stack import Stack
@@ -110,6 +111,7 @@ def test_whole_training_runs_on_meta(plan):
     stack, net, objective = parts(plan, "meta")
     train(net, objective, stack, Schedule(epochs=3, peak=1e-2, lasso=0.5))
     assert {w.device.type for w in net.parameters()} == {"meta"}
+    assert {part.device.type for part in fit_quadratic(objective, stack)} == {"meta"}
     with pytest.raises((RuntimeError, NotImplementedError)):
         net.W_1.cpu()
 
