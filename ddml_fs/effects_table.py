@@ -6,11 +6,10 @@ from scipy import stats
 
 from ddml_fs.domains import across_domains
 from ddml_fs.evidence import TINY
-from ddml_fs.inference import bootstrap_maxima, holm, robustness_value
+from ddml_fs.inference import holm, robustness_value
 from ddml_fs.scores import DELTA
 
 TAUS = ("tau", "tau_low", "tau_high")
-N_DRAWS = 1000  # of the multiplier bootstrap
 
 
 def chosen(shown, arrays):
@@ -111,27 +110,6 @@ def effects_table(evidence, result, domains):
         "robustness": robustness_value(np.sqrt(strength)),
     }
     return pd.DataFrame(columns), shown
-
-
-def joint_maxima(result, shown, seed):
-    """Largest |t| of the effects that a table shows, in draws of a multiplier bootstrap.
-
-    Parameters
-    ----------
-    result : SweepResult
-    shown : int array of shape (F,)
-        Number of the outcome of each effect.
-    seed : int
-
-    Returns
-    -------
-    maxima : array of shape (draws,), or None
-        None if the influence of the rows was not kept.
-    """
-    if not result.evidence[0].influence.shape[1]:
-        return None
-    influence = chosen(shown, [s.influence for s in result.evidence])
-    return bootstrap_maxima(influence, N_DRAWS, np.random.default_rng(seed), result.cluster)
 
 
 def spread_to_copies(table, order, group, scale, names):

@@ -1,7 +1,6 @@
 """Rankings: from effects to an order of the features."""
 
 from functools import partial
-from operator import call
 from typing import Any
 
 import numpy as np
@@ -124,11 +123,7 @@ class Ranker:
     @property
     def moving(self):
         """Whether the effects of more features move between domains than chance explains."""
-        return self.ranking == "gain" and self._order(None, None).moving
-
-    def calls(self, progress=None):
-        """What threads can call at once to make the orders that :meth:`order` uses."""
-        return [partial(self._order, k, progress) for k in (None, *self.left_out)]
+        return self.ranking == "gain" and self._order(None).moving
 
     def order(self, left_out=None, progress=None):
         """The features, best first, and their scores, (F,).
@@ -144,13 +139,13 @@ class Ranker:
         progress : Progress, optional
             Told of every feature that is ranked by its gain.
         """
-        order, scores, _ = self._order(left_out, progress)
-        if left_out is None and len(self.left_out):
-            others = [self._order(k, progress).order for k in self.left_out]
-            order = mean_order([order, *others])
+        parts = [None, *self.left_out] if left_out is None else [left_out]
+        (order, scores, _), *others = in_threads(partial(self._order, progress=progress), parts)
+        if others:
+            order = mean_order([order, *(other.order for other in others)])
         return (order, scores) if self.screened is None else self.screened.order(order, scores)
 
-    def _order(self, left_out, progress):
+    def _order(self, left_out, progress=None):
         """The Elimination of all features, or their order by effects, which has no risky ones."""
         if left_out not in self.orders:
             ordered = self._eliminate if self.ranking == "gain" else self._order_by_effects
@@ -211,8 +206,8 @@ class Ranker:
         parts = np.unique(self.labels)
         progress.enter(f"ranking without each {self.part}")
         progress.start(len(parts) * features.n_features, "features")
-        calls = [partial(self._order, k, progress) for k in parts]
-        for i, (k, _) in enumerate(zip(parts, in_threads(call, calls), strict=True)):
+        found = in_threads(partial(self._order, progress=progress), parts)
+        for i, (k, _) in enumerate(zip(parts, found, strict=True)):
             order, _ = self.order(left_out=k)
             progress.reach((i + 1) * features.n_features)
             risky = self.orders[k].risky

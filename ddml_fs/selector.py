@@ -2,20 +2,19 @@
 
 import logging
 from collections.abc import Callable
-from functools import partial
-from operator import call
 from os import PathLike
 from typing import Any, Self
 
 from joblib import effective_n_jobs
+from numpy.random import default_rng
 from sklearn.base import BaseEstimator
 
-from ddml_fs import cautions
+from ddml_fs import cautions, inference
 from ddml_fs.blocks import Blocks
-from ddml_fs.effects_table import domain_effects, effects_table, joint_maxima, spread_to_copies
+from ddml_fs.effects_table import chosen, domain_effects, effects_table, spread_to_copies
 from ddml_fs.encoding import number_of_folds, read_target
 from ddml_fs.engine.checkpoint import resumable
-from ddml_fs.engine.devices import in_threads, limit_threads
+from ddml_fs.engine.devices import limit_threads
 from ddml_fs.engine.resources import Resources
 from ddml_fs.features import Encoding
 from ddml_fs.nuisances import resolve_nuisance
@@ -31,6 +30,7 @@ from ddml_fs.tables import column_names, read_table
 from ddml_fs.validation import forget_fit
 from ddml_fs.weights import varies
 
+N_DRAWS = 1000  # of the multiplier bootstrap
 LOGGER = logging.getLogger(__name__)
 
 
@@ -328,9 +328,7 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
     def _rank(self, result, ranker, progress):
         """Make the table of effects, and order the features."""
         table, shown = effects_table(result.evidence, result, self.domains_)
-        joint = partial(joint_maxima, result, shown, self._seed_)
-        *_, maxima = in_threads(call, [*ranker.calls(progress), joint])
-        order, scores = ranker.order()
+        order, scores = ranker.order(progress=progress)
         features = result.features
         self._table_, ranking, self._order_ = spread_to_copies(
             table.assign(score=scores), order, features.group, features.scale, self._encoding_.names
@@ -339,8 +337,10 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
         column = self._encoding_.feature
         self.ranking_, self.scores_ = ranking[column], self._table_["score"].to_numpy()[column]
         self._error_df_ = result.error_df
-        if maxima is not None:
-            self._maxima_ = maxima
+        if result.evidence[0].influence.shape[1]:
+            influence = chosen(shown, [s.influence for s in result.evidence])
+            given = influence, N_DRAWS, default_rng(self._seed_), result.cluster
+            self._maxima_ = inference.bootstrap_maxima(*given)
 
     def _choose(self, result, ranker, progress):
         """Choose the number of features."""

@@ -42,7 +42,7 @@ def draw(n_samples, seed, offset=0.0):
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch):
     """Of the selector's bootstrap for joint intervals, on which no weight depends."""
-    monkeypatch.setattr("ddml_fs.effects_table.N_DRAWS", 10)
+    monkeypatch.setattr("ddml_fs.selector.N_DRAWS", 10)
 
 
 @pytest.fixture(scope="module")
