@@ -140,10 +140,15 @@ class Ranker:
             Told of every feature that is ranked by its gain.
         """
         parts = [None, *self.left_out] if left_out is None else [left_out]
-        (order, scores, _), *others = in_threads(partial(self._order, progress=progress), parts)
+        (order, scores, _), *others = self._orders(parts, progress)
         if others:
             order = mean_order([order, *(other.order for other in others)])
         return (order, scores) if self.screened is None else self.screened.order(order, scores)
+
+    def _orders(self, parts, progress):
+        """Yield the Elimination without each of some parts; None: of all rows."""
+        held = self.model.Z.nbytes if isinstance(self.model, RowModel) else 0
+        return in_threads(partial(self._order, progress=progress), parts, held)
 
     def _order(self, left_out, progress=None):
         """The Elimination of all features, or their order by effects, which has no risky ones."""
@@ -206,8 +211,7 @@ class Ranker:
         parts = np.unique(self.labels)
         progress.enter(f"ranking without each {self.part}")
         progress.start(len(parts) * features.n_features, "features")
-        found = in_threads(partial(self._order, progress=progress), parts)
-        for i, (k, _) in enumerate(zip(parts, found, strict=True)):
+        for i, (k, _) in enumerate(zip(parts, self._orders(parts, progress), strict=True)):
             order, _ = self.order(left_out=k)
             progress.reach((i + 1) * features.n_features)
             risky = self.orders[k].risky

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from threading import current_thread
 from typing import ClassVar
 
 import numpy as np
@@ -32,6 +33,17 @@ def test_results_are_in_the_order_of_the_items(n):
 
     with limit_threads(n):
         assert list(in_threads(late, range(20))) == list(range(20))
+
+
+def test_large_tables_are_not_shared_out():
+    """A call that holds much memory has the main thread, one call after another."""
+    with limit_threads(2):
+        names = {
+            held: set(in_threads(lambda _: current_thread().name, range(4), held))
+            for held in (0, 1e9)
+        }
+    assert names[1e9] == {current_thread().name}
+    assert current_thread().name not in names[0]
 
 
 def test_an_error_in_a_thread_is_raised():

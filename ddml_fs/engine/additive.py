@@ -101,7 +101,7 @@ def held_out_losses(plan, y, label, strengths):
             losses[i] = plan.weight[fold.hold] @ each
         return losses
 
-    return sum(in_threads(losses_of, plan.folds[: plan.n_folds]))
+    return sum(in_threads(losses_of, plan.folds[: plan.n_folds], held=A.nbytes))
 
 
 class AdditiveFit:

@@ -67,6 +67,7 @@ class ThreadLimit:
 
 
 LIMIT = ThreadLimit()
+MOST_HELD = 3e8  # bytes of a table of which several threads would hold too many copies
 
 
 @contextmanager
@@ -99,7 +100,7 @@ def n_threads():
     return LIMIT.n
 
 
-def in_threads(function, items):
+def in_threads(function, items, held=0):
     """Call a function for every item, by as many threads as :func:`limit_threads` allows.
 
     Parameters
@@ -108,6 +109,8 @@ def in_threads(function, items):
         What it does most of the time must release Python's lock, as NumPy does. Its linear algebra
         has one thread per call, unless there is a single item in :func:`library_threads`.
     items : iterable
+    held : float
+        Bytes that a call holds; if they are many, calls are made one after another.
 
     Yields
     ------
@@ -121,7 +124,7 @@ def in_threads(function, items):
     [1, 2, 3]
     """
     n, items = LIMIT.n, list(items)
-    if n == 1 or len(items) == 1:
+    if n == 1 or len(items) == 1 or held > MOST_HELD:
         yield from map(function, items)
         return
     # OpenMP stores its limit per thread, so each thread sets its own.

@@ -2,7 +2,7 @@
 
 Training by gradients leaves a part of both nuisances unlearned, and what both miss is confounding.
 A ridge regression of the residuals of all training rows on the latents, their squares and their
-products learns some of it, in less time than an epoch.
+products learns some of it, in the time of two or three epochs.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from ddml_fs.engine.network import HEADS
 SHRINKAGE = 1.0  # ridge penalty in units of terms per row; experiments/effects/results/tuned.md
 ROWS_AT_ONCE, PROBLEMS_AT_ONCE = 1024, 10  # for the sake of memory
 LEAST_WEIGHT = 1e-3  # of a row with a 0/1 target
-FLAT = 1e-12  # variance below which a term counts as constant
+FLAT = 1e-6  # share of the mean square below which a variance may be rounding
 
 
 class Quadratic(NamedTuple):
@@ -137,7 +137,7 @@ def _ridge(products, residuals, n):
     mean = first / total
     covariance = products[:, 1:, 1:] / total[..., None] - mean[:, :, None] * mean[:, None]
     variance = covariance.diagonal(dim1=-2, dim2=-1)
-    sd = torch.where(variance > FLAT, variance, 1.0).sqrt()
+    sd = torch.where(variance > FLAT * (variance + mean**2), variance, 1.0).sqrt()
     correlation = covariance / sd[:, :, None] / sd[:, None]
     correlation.diagonal(dim1=-2, dim2=-1).add_(SHRINKAGE * sd.shape[1] / n[:, None])
     target = (residuals[:, 1:] - mean * residuals[:, :1]) / total / sd

@@ -13,12 +13,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit, logit
 
-from ddml_fs.engine.devices import in_threads, library_threads
+from ddml_fs.engine.devices import in_threads
 from ddml_fs.engine.product_rows import ProductRows
 from ddml_fs.weights import weighted_mean
 
 NEWTON_STEPS, TOLERANCE = 25, 1e-8
-LARGE = 3e8  # bytes of a table of which threads would hold too many copies
 FLAT = 1e-12  # a column with a smaller standard deviation is constant
 
 
@@ -235,8 +234,7 @@ def ridge_fits(plan, shrinkage):
         return m, [p(y)[:, place] for p, y in zip(predict, plan.Y[fold.train].T, strict=True)]
 
     numbers = range(len(plan.folds))
-    each = map if table.nbytes > LARGE else in_threads
-    with library_threads(each is map):
-        for k, (m, outcomes) in zip(numbers, each(fitted, numbers), strict=True):
-            for c, g in enumerate(outcomes):
-                yield k, c, every, m, g
+    found = in_threads(fitted, numbers, held=table.nbytes)
+    for k, (m, outcomes) in zip(numbers, found, strict=True):
+        for c, g in enumerate(outcomes):
+            yield k, c, every, m, g
