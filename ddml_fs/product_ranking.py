@@ -51,6 +51,7 @@ class ProductRanker(Ranker):
         self.result, self.ranking, self.risk_aversion = result, ranking, risk_aversion
         self.screened = screened
         self.orders, self.log_odds, self.part = {}, False, "domain"
+        self.model = None
         if ranking == "gain":
             model = products_from_cells(result.cells)
             near = result.features.near[: model.n_features]
