@@ -86,7 +86,7 @@ def test_a_latent_that_never_varies_does_no_harm(problem):
 
 
 def test_a_product_that_a_short_training_misses_is_learned():
-    """After three epochs a product of two columns still confounds; most of the bias is gone."""
+    """After three epochs a product of two columns still confounds; half of the bias goes."""
     rng = np.random.RandomState(0)
     X = rng.standard_normal((2000, 4))
     T = X[:, 0] * X[:, 1] + rng.standard_normal(2000)

@@ -177,7 +177,7 @@ def test_libraries_have_one_thread_in_threads():
     def seen(_):
         return {info["num_threads"] for info in threadpool_info()}
 
-    with limit_threads(2):
+    with limit_threads(2, libraries=True):
         assert set().union(*in_threads(seen, range(4))) == {1}
     X, T, Y = np.random.RandomState(0).standard_normal((3, 60, 2))
     Recorder.seen.clear()

@@ -104,10 +104,13 @@ class Objective:
             return self.net.theta_0[..., 0] * T_pre + Y_raw
         return to_mean(Y_raw, self.binary_Y)
 
+    def outcome_target(self, batch):
+        """What Ψ_Y is trained to predict, (P, B)."""
+        return batch.Y - self.net.theta_0[..., 0] * batch.T if self.coupled else batch.Y
+
     def outcome_errors(self, batch, Y_raw):
         """The errors of the rows on which Ψ_Y is trained, (P, B)."""
-        Y = batch.Y - self.net.theta_0[..., 0] * batch.T if self.coupled else batch.Y
-        return row_errors(Y_raw, Y, self.binary_Y)
+        return row_errors(Y_raw, self.outcome_target(batch), self.binary_Y)
 
     def __call__(self, batch):
         """L_total of a training batch, (P,)."""

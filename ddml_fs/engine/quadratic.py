@@ -108,11 +108,10 @@ def _shapes(P, n_latents):
 def _residuals(objective, batch, weight):
     """Latents and, per head, weighted residuals and the information of the rows, all (P, B)."""
     Z, T_raw, _, Y_raw = objective.forward(batch)
-    Y = batch.Y - objective.net.theta_0[..., 0] * batch.T if objective.coupled else batch.Y
     out = [Z]
     for raw, target, binary in (
         (T_raw, batch.T, objective.binary_T),
-        (Y_raw, Y, objective.binary_Y),
+        (Y_raw, objective.outcome_target(batch), objective.binary_Y),
     ):
         mean = to_mean(raw, binary)
         spread = (mean * (1 - mean)).clamp(min=LEAST_WEIGHT)
