@@ -559,16 +559,6 @@ def test_errors_of_the_program_are_not_hidden(path, monkeypatch):
     assert isinstance(ended.exception, ZeroDivisionError)
 
 
-def test_demo(tmp_path):
-    ended = CliRunner().invoke(app, ["demo", "--folder", str(tmp_path)])
-    assert ended.exit_code == 0, ended.output
-    assert "HISPANIC_ORIGIN, RACE" in ended.stdout
-    pages = [tmp_path / "report.html", tmp_path / "effects.png"]
-    for page in pages:
-        assert page.stat().st_size > 10_000
-        assert str(page) in ended.stdout
-
-
 def test_demo_estimates():
     data = make_effect_data("binary", n_samples=3000, n_features=20, random_state=0)
     found = estimates(data, seed=0)
