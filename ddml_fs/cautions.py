@@ -3,6 +3,7 @@
 import numpy as np
 
 from ddml_fs.diagnostics import FEW, WEAK_OVERLAP, copies_of
+from ddml_fs.readers import RARE
 from ddml_fs.warning import DDMLWarning, caution, joined, listed
 
 __all__ = ["DDMLWarning"]  # the name by which filters of warnings know it
@@ -14,6 +15,24 @@ FEW_EFFECTIVE = 30  # the same for rows of unequal weights
 # Standard errors of the estimate, and of the difference, by which an estimate with linear nuisances
 # differs if confounding is not linear.
 CURVED, CERTAIN = 1.5, 2.0
+
+
+# --- Tables ---
+
+
+def warn_of_unread(encoding):
+    """Warn of text in which no value is frequent enough to have an indicator.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    """
+    unread = [r.name for r, k in zip(encoding.readers, encoding.width, strict=True) if not k]
+    if unread:
+        caution(
+            f"No value of {listed(unread)} is in {RARE:.1%} of the rows, so nothing of it is used; "
+            "group its values, or turn dates and numbers in it into dates and numbers."
+        )
 
 
 # --- DDML ---

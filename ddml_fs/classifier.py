@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, Stratified
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ddml_fs.cautions import warn_of_rows
+from ddml_fs.cautions import warn_of_rows, warn_of_unread
 from ddml_fs.display import HTMLRepr, classifier_html
 from ddml_fs.effects_path import FREE, effects_path, ridge_path
 from ddml_fs.encoding import check_labels, number_of_folds, read_target, splits_of_domains
@@ -162,7 +162,8 @@ class EffectClassifier(Versioned, HTMLRepr, ClassifierMixin, BaseEstimator):
             self.selector_.fit(X, *(None if a is None else np.asarray(a) for a in given))
             used &= np.repeat(self.selector_.get_support(), encoding.width)
         else:
-            warn_of_rows(domain, rows.domains, target, weight)  # a selector does so itself
+            warn_of_unread(encoding)  # a selector warns itself
+            warn_of_rows(domain, rows.domains, target, weight)
 
         self._spread_ = np.sqrt(weighted_var(numbers, weight))
         numbers, part = numbers[:, used], parts_of(target, domain, rows.cluster)

@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import validate_data
 
+from ddml_fs.cautions import warn_of_unread
 from ddml_fs.columns import is_text
-from ddml_fs.features import Encoding, reader_of
+from ddml_fs.features import Encoding
 from ddml_fs.prepare import COMPLETE, describe_encoding
+from ddml_fs.readers import reader_of, typed
 from ddml_fs.tables import check_names, column_names, is_mixed
 from ddml_fs.validation import check_column, check_covariates, check_known
 
@@ -66,6 +68,7 @@ def read_effect_table(estimator, X, treatment):
         treatment = values[:, place] if isinstance(values, np.ndarray) else values.iloc[:, place]
     treatment, note = read_treatment(treatment)
     encoding = Encoding.of(values, names)
+    warn_of_unread(encoding)
     column = None if place is None else int(encoding.width[:place].sum())
     numbers = encoding.read(values)
     if numbers is not values:
@@ -89,7 +92,7 @@ def read_treatment(values):
     Parameters
     ----------
     values : array or Series of shape (N,)
-        Numbers, booleans, or text or categories with two levels.
+        Numbers, booleans, durations, or text or categories with two levels.
 
     Returns
     -------
@@ -105,15 +108,17 @@ def read_treatment(values):
     if np.ndim(values) != 1:
         return values, ""
     column = values if isinstance(values, pd.Series) else pd.Series(np.asarray(values))
-    column = column.rename("treatment").infer_objects()
+    column = typed(column.rename("treatment").infer_objects())
     if pd.api.types.is_datetime64_any_dtype(column):
         raise ValueError("treatment must hold numbers or two levels, got dates.")
     if not (is_text(column) or isinstance(column.dtype, pd.CategoricalDtype)):
         return column.to_numpy(dtype=np.float64), ""
-    levels = sorted(column.astype(str).unique())
+    reader, levels = reader_of(column), sorted(column.astype(str).unique())
+    if reader.kind == "number":
+        return reader.read(column)[:, 0], "Treatment: text read as numbers."
     if len(levels) != 2:
         raise ValueError(
             f"treatment must hold numbers or two levels, got text with {len(levels)} levels."
         )
     note = f"Treatment: {levels[1]!r} is 1, {levels[0]!r} is 0."
-    return reader_of(column).read(column)[:, 0], note
+    return reader.read(column)[:, 0], note

@@ -10,6 +10,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
 from ddml_fs.columns import MOST_CLASSES
+from ddml_fs.readers import holds_numbers
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,13 @@ class Target:
 
 def read_target(y, task):
     """Read y; ``task`` is "auto", "classification" or "regression"."""
+    if y.dtype.kind in "mM":
+        what = "durations" if y.dtype.kind == "m" else "dates"
+        raise ValueError(f"y must hold labels or numbers, got {what}; turn them into days.")
     if task == "auto":
-        whole = y.dtype.kind in "OUSb" or np.array_equal(y, np.round(y))
-        label = whole and (y.dtype.kind in "OUSb" or len(np.unique(y)) <= MOST_CLASSES)
+        values = y.astype(np.float64) if y.dtype == object and holds_numbers(y) else y
+        whole = values.dtype.kind in "OUSb" or np.array_equal(values, np.round(values))
+        label = whole and (values.dtype.kind in "OUSb" or len(np.unique(values)) <= MOST_CLASSES)
     else:
         label = task == "classification"
     if not label:

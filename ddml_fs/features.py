@@ -7,104 +7,11 @@ import pandas as pd
 
 from ddml_fs.chunks import chunks
 from ddml_fs.near_copies import key_of, near_copies
+from ddml_fs.readers import Reader, reader_of
 from ddml_fs.weights import weighted_var
 
 ROOMY = 0.25  # columns a row, hinges included, up to which numbers are given hinges
-RARE = 0.005  # levels with a smaller share of the rows are merged into "other"
-MISSING = 0.01  # a column with a larger share of missing numbers gets an indicator
 SMALLEST = 1e-150  # standard deviation of a column that varies; squares of less are 0
-MISSING_LEVEL = "missing"
-
-
-@dataclass(frozen=True)
-class Reader:
-    """How one column of a table is read, as determined from the rows in ``fit``.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "date", "category"}
-    levels : tuple
-        For a category, the levels that have an indicator.
-    fill : float
-        Value in place of a missing number: the median.
-    indicator : bool
-        Whether missing numbers have an indicator.
-    note : str
-        What was done, in words.
-    """
-
-    name: str
-    kind: str
-    levels: tuple = ()
-    fill: float = 0.0
-    indicator: bool = False
-    note: str = ""
-
-    def read(self, column):
-        """The column as numbers, (N, k)."""
-        if self.kind == "category":
-            text = texts_of(column)
-            return (text[:, None] == np.array(self.levels, dtype=object)).astype(np.float64)
-        values = numbers_of(column, self.kind)
-        missing = np.isnan(values)
-        values = np.where(missing, self.fill, values)
-        return np.column_stack([values, missing] if self.indicator else [values])
-
-
-def texts_of(column):
-    """A column of categories as text, with missing values as a separate level, (N,)."""
-    missing = pd.isna(column).to_numpy()
-    return np.where(missing, MISSING_LEVEL, column.astype(str).to_numpy(dtype=object))
-
-
-def numbers_of(column, kind):
-    """A column of numbers, booleans or dates as numbers, with NaN for missing values, (N,)."""
-    if kind == "date":
-        days = (column - pd.Timestamp(0, tz=column.dt.tz)) / pd.Timedelta(days=1)
-        return days.to_numpy(dtype=np.float64)
-    if pd.api.types.is_complex_dtype(column):
-        raise ValueError(f"column {column.name!r} must hold real numbers, got complex ones.")
-    values = pd.to_numeric(column).to_numpy(dtype=np.float64, na_value=np.nan)
-    if np.isinf(values).any():
-        raise ValueError(f"column {column.name!r} must hold finite numbers, got infinity.")
-    return values
-
-
-def reader_of(column):
-    """How to read a column of a DataFrame.
-
-    Examples
-    --------
-    >>> reader_of(pd.Series([1.0, None, 3.0, 4.0], name="age")).note
-    'number; 1 missing set to the median, with an indicator'
-    >>> reader_of(pd.Series(["a", "b", None, "b", "a", None], name="shop")).levels
-    ('a', 'b', 'missing')
-    """
-    name = str(column.name)
-    if pd.api.types.is_datetime64_any_dtype(column):
-        kind, what = "date", "date, in days"
-    elif pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-        kind, what = "number", "number"
-    else:
-        counts = pd.Series(texts_of(column)).value_counts().sort_index()
-        common = counts >= max(RARE * len(column), 2)
-        # With two levels, one indicator is enough.
-        levels = tuple(counts.index[common] if len(counts) > 2 else counts.index[-1:])
-        note = f"category with {len(counts)} levels"
-        if (~common).any():
-            note += f"; {int((~common).sum())} rare levels merged into 'other'"
-        if MISSING_LEVEL in counts:
-            note += f"; {counts[MISSING_LEVEL]} missing as a level"
-        return Reader(name, "category", levels, note=note)
-    values = numbers_of(column, kind)
-    missing = int(np.isnan(values).sum())
-    fill = float(np.nanmedian(values)) if missing < len(values) else 0.0
-    if not missing:
-        return Reader(name, kind, fill=fill, note=what)
-    indicator = missing > MISSING * len(values)
-    note = f"{what}; {missing} missing set to the median" + ", with an indicator" * indicator
-    return Reader(name, kind, fill=fill, indicator=indicator, note=note)
 
 
 @dataclass(frozen=True, eq=False)

@@ -292,6 +292,7 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
         target = read_target(y, self.task)
         self.task_ = "regression" if target.classes is None else "classification"
         features = encoding.features(X, rows.weight)
+        cautions.warn_of_unread(encoding)
         cautions.warn_of_label_copies(features, target, encoding.names)
         cautions.warn_of_repeats(features, encoding.names)
         cautions.warn_of_rows(rows.domain, self.domains_, target, rows.weight)

@@ -12,10 +12,11 @@ from ddml_fs import cautions
 from ddml_fs.encoding import number_of_folds, read_domains, read_target
 from ddml_fs.engine.devices import limit_threads
 from ddml_fs.engine.resources import Resources
-from ddml_fs.features import Encoding, Reader
+from ddml_fs.features import Encoding
 from ddml_fs.nuisances import Ridge
 from ddml_fs.product_ranking import ProductRanker
 from ddml_fs.progress import progress_bar
+from ddml_fs.readers import Reader
 from ddml_fs.sparse_sweep import SparseInput, sparse_sweep
 from ddml_fs.summed import FitFromSums
 from ddml_fs.sweep import score_for, seed_for

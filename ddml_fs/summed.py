@@ -13,12 +13,13 @@ from ddml_fs.blocks import COPIES, NO_ROWS, Blocks, read_blocks
 from ddml_fs.columns import MOST_CLASSES
 from ddml_fs.engine.devices import limit_threads
 from ddml_fs.engine.moments import gather, looks_like_labels
-from ddml_fs.features import Encoding, Reader
+from ddml_fs.features import Encoding
 from ddml_fs.nuisances import Ridge, resolve_nuisance
 from ddml_fs.partitions import gather_partitions
 from ddml_fs.product_ranking import ProductRanker
 from ddml_fs.product_sweep import product_sweep
 from ddml_fs.progress import progress_bar
+from ddml_fs.readers import Reader
 from ddml_fs.scores import PartiallyLinear
 from ddml_fs.selection import FittedSelection
 from ddml_fs.sites import merge_sites

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 from ddml_fs.engine.plan import WIDE
 from ddml_fs.features import Encoding
 from ddml_fs.rows import warn_of_order
+from ddml_fs.validation import check_known
 
 FEWEST_ROWS = 8
 
@@ -47,6 +48,8 @@ def read_table(estimator, X, y):
     }
     check_names(X)
     warn_of_order(X, y=y)
+    if y is not None:
+        check_known(y, "y")
     if not is_mixed(X):
         X, y = validate_data(
             estimator, X, y, multi_output=False, accept_sparse=("csr", "csc"), **options

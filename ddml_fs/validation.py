@@ -9,6 +9,8 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 def check_covariates(X):
     """X as an array of finite numbers and missing values."""
+    if np.ndim(X) == 2 and not np.shape(X)[1]:
+        raise ValueError("X must have at least one column, got none.")
     try:
         X = check_array(X, dtype=np.float64, ensure_all_finite=False)
     except (TypeError, ValueError) as error:

@@ -56,7 +56,7 @@ CASES = {
     ),
     "short y": (dict(y=lambda y: y[:-1]), r"y must have one value per row of X \(200\), got 199"),
     "short treatment": (dict(treatment=lambda t: t[:-2]), r"treatment must have .* got 198"),
-    "no column": (dict(X=lambda X: X[:, :0]), r"X must be a numeric table"),
+    "no column": (dict(X=lambda X: X[:, :0]), r"X must have at least one column, got none"),
     "flat X": (dict(X=lambda X: X[:, 0]), r"X must be a numeric table of two dimensions"),
     "matrix y": (dict(y=lambda y: np.c_[y, y]), r"y must be one numeric value per row"),
 }

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ddml_fs.features import Encoding, read_features, reader_of
+from ddml_fs.features import Encoding, read_features
 from ddml_fs.hinges import bent_columns
+from ddml_fs.readers import reader_of
 
 
 def read(column):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from ddml_fs.features import texts_of
+from ddml_fs.readers import texts_of
 
 NEAR = 0.99  # correlation, where both are filled in
 FEWEST = 20  # rows in which both must be filled in

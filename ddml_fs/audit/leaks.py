@@ -52,7 +52,7 @@ def cells_of(columns):
     columns : array of shape (N, k)
         A number with more than :data:`N_BINS` values is cut at its quantiles.
     """
-    codes = []
+    codes = [np.zeros(len(columns), int)]  # of a feature that has no column: no level is common
     for x in columns.T:
         if len(np.unique(x)) > N_BINS:
             cuts = np.unique(np.quantile(x, np.linspace(0, 1, N_BINS + 1)[1:-1]))
@@ -94,7 +94,7 @@ def alone(columns, target, fold, weight):
         prediction = held_out_means(cell, y, fold, weight)
         explained = float(explained_by(prediction, y, label, weight))
         if not label:  # cells blur a copy of a number
-            explained = max(explained, max(_squared_correlation(x, y, weight) for x in columns.T))
+            explained = max([explained, *(_squared_correlation(x, y, weight) for x in columns.T)])
         quality = float(area(prediction, y > 0.5, weight)[0]) if label else explained
         found.append(Alone(explained, quality, len(np.unique(columns, axis=0))))
     return max(found, key=lambda a: a.explained)

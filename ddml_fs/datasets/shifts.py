@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from ddml_fs.features import MISSING, RARE
+from ddml_fs.readers import MISSING, RARE
 from ddml_fs.validation import check_option
 
 FEWEST_ROWS = 60  # of a domain
