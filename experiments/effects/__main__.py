@@ -59,6 +59,7 @@ def probed(n_seeds, n_ihdp):
 def main(
     context: typer.Context,
     quick: Quick = False,
+    ours: Annotated[bool, typer.Option(help="Only DDML; rivals as in the last tables.")] = False,
     data: Annotated[list[str] | None, typer.Option(help="Only these data sets.")] = None,
     n_seeds: Seeds = 10,
     n_jobs: Jobs = 2,
@@ -71,7 +72,7 @@ def main(
     columns = small_data_sets() if quick else data_sets(n_seeds)
     command = "python -m experiments.effects"
     command += " --quick" if quick else f" --n-seeds {n_seeds}" if n_seeds != 10 else ""
-    name = "tables"
+    name, chosen = "tables", METHODS
     if data:
         known = [column.name for column in columns]
         if unknown := set(data) - set(known):
@@ -79,9 +80,17 @@ def main(
         columns = [column for column in columns if column.name in data]
         command += "".join(f" --data '{column.name}'" for column in columns)
         name = "_".join([name, *(c.name.replace(", ", "_").replace(" ", "_") for c in columns)])
-    runs = pd.concat([run_all(METHODS, columns, n_jobs), tables.limits(columns)])
     folder = out or (Path("results_quick") if quick else tables.RESULTS)
-    note = SMALL if quick else note_on(columns)
+    note, runs = SMALL if quick else note_on(columns), []
+    if ours:
+        chosen = {name: method for name, method in METHODS.items() if name.startswith("DDML")}
+        rivals = [name for name in METHODS if name not in chosen]
+        try:
+            runs = [tables.runs_before(folder / f"{name}_runs.csv", rivals, columns)]
+        except (OSError, ValueError) as error:
+            raise typer.BadParameter(str(error)) from None
+        command, note = f"{command} --ours", f"{note} Rows of rivals are those of an earlier run."
+    runs = pd.concat([*runs, run_all(chosen, columns, n_jobs), tables.limits(columns)])
     summary = tables.write(name, runs, columns, command, note, folder)
     for table in dict.fromkeys(column.table for column in columns):
         print(f"\n[bold]{tables.TITLES[table]}: MAE[/bold]")

@@ -161,6 +161,21 @@ def as_markdown(summary, data_sets, command, note):
     return "\n".join(lines)
 
 
+def runs_before(file, methods, data_sets):
+    """The runs of these methods in a file of an earlier study, on the same replications."""
+    if not file.exists():
+        raise FileNotFoundError(f"{file} is missing; run without --ours first.")
+    runs = pd.read_csv(file)
+    runs = runs[runs["method"].isin(methods)]
+    for data in data_sets:
+        if (seeds := set(runs.loc[runs["data"] == data.name, "seed"])) != set(data.seeds):
+            raise ValueError(
+                f"{file} must have seeds {sorted(data.seeds)} of {data.name}, got {sorted(seeds)}; "
+                "choose --n-seeds as there, or run without --ours."
+            )
+    return runs
+
+
 def write(name, runs, data_sets, command, note, folder=RESULTS):
     """Write runs, summary and tables into a folder, and give the summary."""
     folder.mkdir(parents=True, exist_ok=True)
