@@ -279,6 +279,6 @@ def test_ours_alone_are_made_again(columns, methods, monkeypatch, tmp_path):
     pd.testing.assert_frame_equal(rivals, before[before["method"] == "rival"])
     assert set(after["method"]) == {"rival", "DDML-MLP"}
     assert "Rows of rivals are those of an earlier run" in (folder / "tables.md").read_text()
+    other = DataSet("binary 20", "I", cases, (1, 2, 9))
     with pytest.raises(ValueError, match=r"must have seeds \[1, 2, 9\] of binary 20, got \[1, 2\]"):
-        other = DataSet("binary 20", "I", cases, (1, 2, 9))
         tables.runs_before(folder / "tables_runs.csv", ["rival"], [other])
