@@ -1,5 +1,7 @@
 """The order of features from sums of squares and products of cells of rows."""
 
+from functools import cached_property
+
 import numpy as np
 
 from ddml_fs.gain_models import TINY, Products, without_near_copies
@@ -51,11 +53,12 @@ class ProductRanker(Ranker):
         self.result, self.ranking, self.risk_aversion = result, ranking, risk_aversion
         self.screened = screened
         self.orders, self.log_odds, self.part = {}, False, "domain"
-        self.model = None
-        if ranking == "gain":
-            model = products_from_cells(result.cells)
-            near = result.features.near[: model.n_features]
-            self.model = without_near_copies(model, near)
+
+    @cached_property
+    def model(self):
+        """The regression whose features are eliminated, to rank them by their gains."""
+        model = products_from_cells(self.result.cells)
+        return without_near_copies(model, self.result.features.near[: model.n_features])
 
     def _shared(self, features, left_out):
         """Squared correlations between features (F', F'), and the number of rows."""

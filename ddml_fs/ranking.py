@@ -1,20 +1,21 @@
 """Rankings: from effects to an order of the features."""
 
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
 
 import numpy as np
 
 from ddml_fs.effects_table import effects_table
-from ddml_fs.elimination import MOST, Elimination, eliminate, mean_order
+from ddml_fs.elimination import MOST, THREADED, Elimination, eliminate, mean_order
 from ddml_fs.encoding import splits_of_domains
-from ddml_fs.engine.devices import in_threads
+from ddml_fs.engine.devices import MOST_HELD, in_threads, n_threads
+from ddml_fs.engine.threads import beside
 from ddml_fs.features import ROOMY
 from ddml_fs.gain_models import RowModel, centred_blocks, products, without_near_copies
 from ddml_fs.hinges import bent_columns
 from ddml_fs.progress import Progress
 from ddml_fs.redundancy import MOST as MOST_REDUNDANT
 from ddml_fs.redundancy import greedy_order, squared_correlations
+from ddml_fs.sweep import SweepResult
 
 RANKINGS = ("gain", "effect", "tstat", "stability", "redundancy")
 
@@ -61,6 +62,33 @@ def informative_rows(target, domain):
     return rows if rows.any() else ~rows
 
 
+def ranked_early(given, ranking, risk_aversion, bends, score):
+    """A context beside which the features are eliminated, if they can be before a sweep has ended.
+
+    An elimination of labels needs no evidence. With several workers it fills their last gaps. Its
+    matrix products must be small enough to need one thread, and few enough to be held meanwhile.
+
+    Parameters
+    ----------
+    given : SweepInput
+    ranking, risk_aversion, bends
+        As in :class:`Ranker`.
+    score : ResidualScore
+
+    Yields
+    ------
+    orders : callable
+        Gives the ``orders`` of the ranker that are known by then.
+    """
+    Z = given.features.Z
+    fold = np.zeros(len(Z), int)  # matters to orders without a part of the rows alone
+    result = SweepResult(**vars(given), fold=fold, evidence=[], bent=fold[:0])
+    ranker = Ranker(result, ranking, risk_aversion, bends)
+    small = Z.shape[1] <= THREADED and 8 * Z.size <= MOST_HELD
+    early = small and score.label and ranking == "gain" and n_threads() > 1
+    return beside(ranker.begin, early)
+
+
 class Ranker:
     """Orders features by the evidence of a sweep, from all rows or without a part of them.
 
@@ -75,24 +103,30 @@ class Ranker:
         If only some features were swept: the others come after them.
     log_odds : bool
         Whether gains of labels are those of a logistic regression, or of least squares.
+    orders : dict, optional
+        Orders that are known, see :func:`ranked_early`.
     """
 
-    def __init__(self, result, ranking, risk_aversion, bends=True, screened=None, log_odds=True):
+    def __init__(
+        self, result, ranking, risk_aversion, bends=True, screened=None, log_odds=True, orders=None
+    ):
         self.result, self.ranking, self.risk_aversion = result, ranking, risk_aversion
         self.screened = screened
         self.part = "domain" if splits_of_domains(result.target, result.domain) else "fold"
         self.labels = getattr(result, self.part)
         self.informative = informative_rows(result.target, result.domain)
         self.log_odds = log_odds and result.target.classes is not None
-        self.model: Any = None
-        if ranking == "gain":
-            self.model = without_near_copies(self._model(bends), result.features.near)
-        self.orders: dict = {}  # Eliminations by the part that is left out
+        self.bends = bends
+        self.orders = orders or {}  # Eliminations by the part that is left out
 
-    def _model(self, bends):
-        """The regression whose features are eliminated."""
+    @cached_property
+    def model(self):
+        """The regression whose features are eliminated, to rank them by their gains."""
+        return without_near_copies(self._model(), self.result.features.near)
+
+    def _model(self):
         features, target, domain = self.result.features, self.result.target, self.result.domain
-        hinges, column = bent_columns(features, ROOMY if bends else 0.0)
+        hinges, column = bent_columns(features, ROOMY if self.bends else 0.0)
         own = np.r_[features.own, features.own[column]]
         bent = np.arange(len(own)) >= len(features.own)
         order = np.argsort(own, kind="stable")
@@ -147,7 +181,8 @@ class Ranker:
 
     def _orders(self, parts, progress):
         """Yield the Elimination without each of some parts; None: of all rows."""
-        held = self.model.Z.nbytes if isinstance(self.model, RowModel) else 0
+        of_rows = len(parts) > 1 and self.ranking == "gain" and isinstance(self.model, RowModel)
+        held = self.model.Z.nbytes if of_rows else 0
         return in_threads(partial(self._order, progress=progress), parts, held)
 
     def _order(self, left_out, progress=None):
@@ -156,6 +191,11 @@ class Ranker:
             ordered = self._eliminate if self.ranking == "gain" else self._order_by_effects
             self.orders[left_out] = ordered(left_out, progress)
         return self.orders[left_out]
+
+    def begin(self, progress):
+        """The orders without evidence: that of all rows."""
+        self._order(None, progress)
+        return self.orders
 
     def _eliminate(self, left_out, progress):
         model = self.model

@@ -21,7 +21,7 @@ from ddml_fs.nuisances import resolve_nuisance
 from ddml_fs.number import choose_features
 from ddml_fs.options import check_no_weights, check_selector
 from ddml_fs.progress import progress_bar
-from ddml_fs.ranking import Ranker
+from ddml_fs.ranking import Ranker, ranked_early
 from ddml_fs.rows import read_rows
 from ddml_fs.screening import screened_sweep
 from ddml_fs.sweep import SweepInput, nuisance_for, score_for, seed_for, sweep
@@ -266,11 +266,13 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
         given = self._read(X, y, sample_domain, sample_weight, cluster)
         threads = limit_threads(effective_n_jobs(self.n_jobs))  # small computations wait for many
         with threads, resumable(self.checkpoint), progress_bar(self.verbose, "sweep") as progress:
-            result, screened = self._sweep(given, progress)
+            options = self.ranking, self.risk_aversion, self.dose != "linear"
+            score = score_for(self.scale, given.target)
+            with ranked_early(given, *options, score) as orders:
+                result, screened = self._sweep(given, score, progress)
             self._stable_ = result.stable
             cautions.warn_of_collinear(result.evidence, given.features, self._encoding_.names)
-            options = self.risk_aversion, self.dose != "linear", screened, self.scale_ == "log_odds"
-            ranker = Ranker(result, self.ranking, *options)
+            ranker = Ranker(result, *options, screened, score.label, orders())
             progress.enter("ranking")
             n_orders = 1 + len(ranker.left_out)
             progress.start(n_orders * given.features.n_features, "features")
@@ -298,9 +300,8 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
         cautions.warn_of_rows(rows.domain, self.domains_, target, rows.weight)
         return SweepInput(features, target, rows.domain, rows.weight, rows.cluster)
 
-    def _sweep(self, given, progress, **only):
+    def _sweep(self, given, score, progress, **only):
         """The evidence on every feature, or on those that ``only`` names."""
-        score = score_for(self.scale, given.target)
         self.scale_ = "log_odds" if score.label else "mean"
         nuisance = nuisance_for(given.features, self.ranking)
         if not isinstance(self.nuisance, str) or self.nuisance != "auto":
@@ -323,25 +324,24 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
         options |= {"covariates": self.covariates, "resources": resources}
         if self.screen is None or only:
             return sweep(given, nuisance, score, **options, **only), None
-        ranking = self.ranking, self.risk_aversion
-        return screened_sweep(given, nuisance, score, self.screen, *ranking, **options)
+        how = self.screen, self.ranking, self.risk_aversion
+        return screened_sweep(given, nuisance, score, *how, **options)
 
     def _rank(self, result, ranker, progress):
         """Make the table of effects, and order the features."""
         table, shown = effects_table(result.evidence, result, self.domains_)
         order, scores = ranker.order(progress=progress)
         features = result.features
-        self._table_, ranking, self._order_ = spread_to_copies(
-            table.assign(score=scores), order, features.group, features.scale, self._encoding_.names
-        )
+        given = table.assign(score=scores), order, features.group, features.scale
+        self._table_, ranking, self._order_ = spread_to_copies(*given, self._encoding_.names)
         self.domain_effects_ = domain_effects(self._table_, result, shown, self.domains_)
         column = self._encoding_.feature
         self.ranking_, self.scores_ = ranking[column], self._table_["score"].to_numpy()[column]
         self._error_df_ = result.error_df
         if result.evidence[0].influence.shape[1]:
             influence = chosen(shown, [s.influence for s in result.evidence])
-            given = influence, N_DRAWS, default_rng(self._seed_), result.cluster
-            self._maxima_ = inference.bootstrap_maxima(*given)
+            drawn = N_DRAWS, default_rng(self._seed_), result.cluster
+            self._maxima_ = inference.bootstrap_maxima(influence, *drawn)
 
     def _choose(self, result, ranker, progress):
         """Choose the number of features."""

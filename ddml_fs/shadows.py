@@ -22,6 +22,7 @@ from ddml_fs.options import check_no_weights
 from ddml_fs.placebo import DOUBT, N_STRATA, strata_of
 from ddml_fs.progress import progress_bar
 from ddml_fs.sparse_fit import FitSparse
+from ddml_fs.sweep import score_for
 from ddml_fs.tables import read_new_table
 from ddml_fs.validation import check_integer, check_number
 from ddml_fs.warning import said_before
@@ -190,7 +191,7 @@ class ShadowPlacebo(FitSparse):
         """The data of the sweep."""
         raise NotImplementedError
 
-    def _sweep(self, given, progress, **only):
+    def _sweep(self, given, score, progress, **only):
         """The evidence on every feature."""
         raise NotImplementedError
 
@@ -219,7 +220,8 @@ class ShadowPlacebo(FitSparse):
         with progress_bar(self.verbose, "placebo") as progress:
             given, source = with_shadows(real, stable, n, rng)
             given = given if clustered else replace(given, cluster=None)
-            result, _ = self._sweep(given, progress, n_shadows=len(source), stable=stable)
+            score = score_for(self.scale, given.target)
+            result, _ = self._sweep(given, score, progress, n_shadows=len(source), stable=stable)
         table = table_of_shadows(result, first, self.domains_)
         table = table.assign(feature=np.array(self._encoding_.names)[source])
         table = table.loc[table["df"] > 0, ["feature", *SHOWN]].reset_index(drop=True)

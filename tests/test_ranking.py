@@ -1,6 +1,6 @@
 """Scores, tables, adjusted p-values and inputs, against slow twins."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -15,14 +15,15 @@ from ddml_fs.domains import across_domains
 from ddml_fs.effects_table import effects_table, spread_to_copies
 from ddml_fs.elimination import eliminate
 from ddml_fs.encoding import read_domains, read_target
+from ddml_fs.engine.devices import limit_threads
 from ddml_fs.engine.network import Sizes
 from ddml_fs.engine.plan import make_plan, make_shards
 from ddml_fs.engine.resources import Resources
 from ddml_fs.evidence import Evidence
 from ddml_fs.features import read_features
 from ddml_fs.nuisances import Additive
-from ddml_fs.ranking import Ranker, feature_scores
-from ddml_fs.scores import Logistic
+from ddml_fs.ranking import Ranker, feature_scores, ranked_early
+from ddml_fs.scores import Logistic, PartiallyLinear
 from ddml_fs.sweep import SweepInput, sweep
 
 
@@ -236,6 +237,34 @@ def test_ranker_without_a_part_forgets_it():
     assert not np.allclose(scores, gains.order()[1])
 
 
+@pytest.mark.parametrize("n_domains", [1, 3])
+def test_orders_that_need_no_evidence(n_domains):
+    """They are the same before the sweep as after it, whatever the folds are."""
+    late = swept("gain", n_domains)
+    given = {f.name: getattr(late.result, f.name) for f in fields(SweepInput)}
+    options = "gain", 1.5, True
+    with limit_threads(2), ranked_early(SweepInput(**given), *options, Logistic()) as orders:
+        pass
+    early = Ranker(late.result, *options, orders=orders())
+    assert list(early.orders) == [None]
+    np.testing.assert_array_equal(early.order()[0], late.order()[0])
+    np.testing.assert_array_equal(early.order()[1], late.order()[1])
+    assert early.splits()[1] == late.splits()[1]
+
+
+@pytest.mark.parametrize(
+    ("n_threads", "ranking", "score"),
+    [(1, "gain", Logistic()), (2, "tstat", Logistic()), (2, "gain", PartiallyLinear())],
+)
+def test_orders_that_come_after_the_sweep(n_threads, ranking, score):
+    """With one worker, an order by effects, or sums by folds."""
+    given = {f.name: getattr(swept("gain", 1).result, f.name) for f in fields(SweepInput)}
+    options = ranking, 1.5, True, score
+    with limit_threads(n_threads), ranked_early(SweepInput(**given), *options) as orders:
+        pass
+    assert orders() is None
+
+
 def test_order_is_the_mean_without_each_domain():
     """The mean logarithm of the ranks; two domains are too few, and folds are no domains."""
     ranker = swept("gain", 4)
@@ -274,7 +303,9 @@ def test_bent_columns_count_unless_told():
     """Five numbers have three hinges each."""
     assert len(swept("gain", 1).model.own) == 20
     assert len(swept("gain", 1, bends=False).model.own) == 5
-    assert swept("effect", 1).model is None
+    ranker = swept("effect", 1)
+    ranker.splits()
+    assert "model" not in vars(ranker)  # it is made when it is needed
 
 
 def slow_holm(p):

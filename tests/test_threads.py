@@ -20,7 +20,7 @@ from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.resources import Resources
 from ddml_fs.engine.shared import Shared
 from ddml_fs.engine.solve import Settings
-from ddml_fs.engine.threads import Stopped, Waiting, each_by_threads
+from ddml_fs.engine.threads import Stopped, Waiting, beside, each_by_threads
 from ddml_fs.nuisances import Forest, shrunken_network
 from ddml_fs.score_tests import best_sum, single_tests
 
@@ -79,6 +79,31 @@ def test_threads_end_when_nobody_reads_on(how):
             list(results)
     assert sorted(ended) == sorted(set(begun) - ({0} if how == "closed" else {0, 1}))
     assert len(begun) < 9
+
+
+def test_work_beside_a_block():
+    """It runs meanwhile; a block that raises stops it, and its own error comes with its result."""
+    ended = []
+
+    def work(stop):
+        try:
+            while True:
+                time.sleep(0.001)
+                stop.advance()
+        except Stopped:
+            ended.append("stopped")
+            raise
+
+    with pytest.raises(KeyboardInterrupt), beside(work):
+        raise KeyboardInterrupt
+    assert ended == ["stopped"]
+    with beside(lambda stop: 1 / 0) as result:
+        pass
+    with pytest.raises(ZeroDivisionError):
+        result()
+    with beside(work, wanted=False) as result:
+        pass
+    assert result() is None
 
 
 @pytest.mark.parametrize("large", [False, True])

@@ -2,6 +2,7 @@
 
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from threading import Lock
 
 from ddml_fs.progress import Progress
@@ -83,3 +84,39 @@ def each_by_threads(function, items, n_threads):
         finally:
             stop.asked = True
             pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def beside(function, wanted=True):
+    """Call a function in a thread of its own while the block runs, and wait for it at the end.
+
+    Parameters
+    ----------
+    function : callable
+        From a :class:`Stop`, to which it reports, to a result. If the block raises, it is stopped.
+    wanted : bool
+        Whether to call it at all.
+
+    Yields
+    ------
+    result : callable
+        Gives the result, or None if it was not wanted.
+
+    Examples
+    --------
+    >>> with beside(lambda stop: sum(range(5))) as total:
+    ...     largest = max(range(5))
+    >>> total(), largest
+    (10, 4)
+    """
+    if not wanted:
+        yield lambda: None
+        return
+    stop = Stop()
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(function, stop)
+        try:
+            yield called.result
+        except BaseException:
+            stop.asked = True
+            raise
