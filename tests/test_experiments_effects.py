@@ -260,25 +260,29 @@ def test_command_writes_the_tables_of_the_data_it_is_asked_for(
     assert found.exit_code == 2
 
 
-def test_ours_alone_are_made_again(columns, methods, monkeypatch, tmp_path):
-    """Rows of rivals are taken from the tables before, if they have the same replications."""
+def test_one_method_alone_is_made_again(columns, methods, monkeypatch, tmp_path):
+    """Rows of the others are taken from the tables before, if they have the same replications."""
     monkeypatch.setattr(command, "small_data_sets", lambda: columns)
-    monkeypatch.setattr(command, "METHODS", {"rival": methods["stacked"]})
+    monkeypatch.setattr(command, "METHODS", {"rival": methods["stacked"], "DDML-MLP": None})
     folder = tmp_path / "out"
     options = ["--quick", "--n-jobs", "1", "--out", str(folder)]
-    found = CliRunner().invoke(command.app, [*options, "--ours"])
+    found = CliRunner().invoke(command.app, [*options, "--method", "DDML-MLP"])
     assert found.exit_code == 2
-    assert "is missing; run without --ours first" in " ".join(found.output.split())
+    assert "is missing; run without --method first" in " ".join(found.output.split())
+    monkeypatch.setattr(command, "METHODS", {"rival": methods["stacked"]})
     assert CliRunner().invoke(command.app, options).exit_code == 0
     before = pd.read_csv(folder / "tables_runs.csv")
     monkeypatch.setattr(command, "METHODS", {"rival": None, "DDML-MLP": methods["alone"]})
-    found = CliRunner().invoke(command.app, [*options, "--ours"])
+    found = CliRunner().invoke(command.app, [*options, "--method", "DDML-MLP"])
     assert found.exit_code == 0, found.output
     after = pd.read_csv(folder / "tables_runs.csv")
     rivals = after[after["method"] == "rival"]
     pd.testing.assert_frame_equal(rivals, before[before["method"] == "rival"])
     assert set(after["method"]) == {"rival", "DDML-MLP"}
-    assert "Rows of rivals are those of an earlier run" in (folder / "tables.md").read_text()
+    assert (
+        "Other rows than those of this command are of earlier runs"
+        in (folder / "tables.md").read_text()
+    )
     other = DataSet("binary 20", "I", cases, (1, 2, 9))
     with pytest.raises(ValueError, match=r"must have seeds \[1, 2, 9\] of binary 20, got \[1, 2\]"):
-        tables.runs_before(folder / "tables_runs.csv", ["rival"], [other])
+        tables.runs_before(folder / "tables_runs.csv", ["DDML-MLP"], [other])

@@ -99,6 +99,21 @@ def test_a_product_that_a_short_training_misses_is_learned():
     assert errors[1] < 0.5 * errors[0]
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_outcomes_per_arm_have_none(seed):
+    """Squares of a column with a long tail gave propensities near 1, and weights without bound."""
+    rng = np.random.RandomState(seed)
+    X = np.column_stack([np.exp(1.5 * rng.standard_normal(600)), rng.standard_normal((600, 3))])
+    T = rng.random_sample(600) < 1 / (1 + np.exp(1.5 + 0.2 * X[:, 1]))
+    y = T + 0.1 * X[:, 0] + X[:, 1] + rng.standard_normal(600)
+    found = []
+    for own in (False, True):
+        network = Network(epochs=5, gates=False, quadratic=own)
+        effect = DDML(network, score="interactive", random_state=0).fit(X, y, treatment=T)
+        found.append((effect.effect_, effect.stderr_))
+    assert found[0] == found[1]
+
+
 def test_networks_with_shrinkage_have_none():
     assert Network().settings(label=False).quadratic
     assert not Network(shrinkage=5.0).settings(label=False).quadratic

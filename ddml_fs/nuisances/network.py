@@ -58,7 +58,8 @@ class Network(Nuisance):
     quadratic : bool, default=True
         Whether quadratic functions of the latents are added to the heads after training. They are
         fitted to the residuals in closed form. False: the heads alone, as in the paper. Networks
-        with shrinkage have none.
+        with shrinkage have none, nor those with outcomes per arm: the interactive score weights
+        rows by 1/m, which does not bear the extreme predictions of squares.
     shrinkage : float, default=0.0
         Ridge penalty in units of D / n, for D columns and n training rows. A network with shrinkage
         starts from ridge regressions with this penalty and learns their residuals.
@@ -145,8 +146,8 @@ class Network(Nuisance):
         ):
             check_number(getattr(self, name), name, low, high)
 
-    def settings_for(self, plan, resources=None):
-        """The engine's settings for a plan."""
+    def settings_for(self, plan, resources=None, arms=False):
+        """The engine's settings for a plan, and whether outcomes are predicted per arm."""
         detail = resources is None or resources.detail
         if self.trunk is True and detail:
             raise ValueError(
@@ -155,7 +156,8 @@ class Network(Nuisance):
             )
         auto = not (self.gates or detail) and plan.X.shape[1] > WIDE
         trunk = auto if self.trunk == "auto" else bool(self.trunk)
-        return replace(self.settings(plan.binary_Y.any()), trunk=trunk)
+        settings = self.settings(plan.binary_Y.any())
+        return replace(settings, trunk=trunk, quadratic=settings.quadratic and not arms)
 
     def settings(self, label):
         """The engine's settings, for labels or for numbers as outcomes."""
@@ -176,7 +178,8 @@ class Network(Nuisance):
 
     def predict(self, plan, *, arms=False, resources=None):
         """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
-        return run(plan, self.settings_for(plan, resources), arms=arms, resources=resources)
+        settings = self.settings_for(plan, resources, arms)
+        return run(plan, settings, arms=arms, resources=resources)
 
     def shrinkage_of(self, plan):
         """The ridge penalty λ, or 0 without shrinkage."""
@@ -241,7 +244,7 @@ class OnLatents(Estimators):
 
     def predict(self, plan, *, arms=False, resources=None):
         """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
-        settings = self._network.settings_for(plan, resources)
+        settings = self._network.settings_for(plan, resources, arms)
         return run(plan, settings, pair=self.pair, arms=arms, resources=resources)
 
     def shrinkage_of(self, plan):

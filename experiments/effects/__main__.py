@@ -59,7 +59,9 @@ def probed(n_seeds, n_ihdp):
 def main(
     context: typer.Context,
     quick: Quick = False,
-    ours: Annotated[bool, typer.Option(help="Only DDML; rivals as in the last tables.")] = False,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Only these; the others as in the last tables.")
+    ] = None,
     data: Annotated[list[str] | None, typer.Option(help="Only these data sets.")] = None,
     n_seeds: Seeds = 10,
     n_jobs: Jobs = 2,
@@ -73,6 +75,7 @@ def main(
     command = "python -m experiments.effects"
     command += " --quick" if quick else f" --n-seeds {n_seeds}" if n_seeds != 10 else ""
     name, chosen = "tables", METHODS
+    place = {name: i for i, name in enumerate([*METHODS, tables.LIMIT])}
     if data:
         known = [column.name for column in columns]
         if unknown := set(data) - set(known):
@@ -82,15 +85,18 @@ def main(
         name = "_".join([name, *(c.name.replace(", ", "_").replace(" ", "_") for c in columns)])
     folder = out or (Path("results_quick") if quick else tables.RESULTS)
     note, runs = SMALL if quick else note_on(columns), []
-    if ours:
-        chosen = {name: method for name, method in METHODS.items() if name.startswith("DDML")}
-        rivals = [name for name in METHODS if name not in chosen]
+    if method:
+        if unknown := set(method) - set(METHODS):
+            raise typer.BadParameter(f"method must be of {list(METHODS)}, got {sorted(unknown)}.")
+        chosen = {name: METHODS[name] for name in method}
         try:
-            runs = [tables.runs_before(folder / f"{name}_runs.csv", rivals, columns)]
+            runs = [tables.runs_before(folder / f"{name}_runs.csv", chosen, columns)]
         except (OSError, ValueError) as error:
             raise typer.BadParameter(str(error)) from None
-        command, note = f"{command} --ours", f"{note} Rows of rivals are those of an earlier run."
+        command += "".join(f" --method '{name}'" for name in chosen)
+        note += " Other rows than those of this command are of earlier runs."
     runs = pd.concat([*runs, run_all(chosen, columns, n_jobs), tables.limits(columns)])
+    runs = runs.sort_values("method", key=lambda m: m.map(place), kind="stable")
     summary = tables.write(name, runs, columns, command, note, folder)
     for table in dict.fromkeys(column.table for column in columns):
         print(f"\n[bold]{tables.TITLES[table]}: MAE[/bold]")
@@ -165,13 +171,11 @@ def tuning(n_seeds: Seeds = 12, n_jobs: Jobs = 2):
 
 @app.command()
 def fresh(n_jobs: Jobs = 2):
-    """Seeds on which nothing was chosen: the paper's methods, rivals, the limit, the default."""
+    """Seeds on which nothing was chosen: the paper's methods, rivals, the limit."""
     columns = [data for data in data_sets(20, 200) if data.table != "III"]
     runs = [run_all({name: METHODS[name] for name in ON_FRESH_SEEDS}, columns, n_jobs)]
-    runs.append(tables.limits(columns))
-    runs.append(run_all({DEFAULT: METHODS[DEFAULT]}, ten_fresh_seeds(), n_jobs))
-    title = "Seeds 200 to 219 (interactive: 200 to 209), on which nothing was chosen"
-    one_summary("fresh", title, runs)
+    title = "Seeds 200 to 219, on which nothing was chosen"
+    one_summary("fresh", title, [*runs, tables.limits(columns)])
 
 
 @app.command()

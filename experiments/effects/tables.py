@@ -162,16 +162,16 @@ def as_markdown(summary, data_sets, command, note):
 
 
 def runs_before(file, methods, data_sets):
-    """The runs of these methods in a file of an earlier study, on the same replications."""
+    """The runs of all other methods in a file of an earlier study, on the same replications."""
     if not file.exists():
-        raise FileNotFoundError(f"{file} is missing; run without --ours first.")
+        raise FileNotFoundError(f"{file} is missing; run without --method first.")
     runs = pd.read_csv(file)
-    runs = runs[runs["method"].isin(methods)]
+    runs = runs[~runs["method"].isin([*methods, LIMIT])]
     for data in data_sets:
         if (seeds := set(runs.loc[runs["data"] == data.name, "seed"])) != set(data.seeds):
             raise ValueError(
                 f"{file} must have seeds {sorted(data.seeds)} of {data.name}, got {sorted(seeds)}; "
-                "choose --n-seeds as there, or run without --ours."
+                "choose --n-seeds as there, or run without --method."
             )
     return runs
 
