@@ -63,10 +63,10 @@ def informative_rows(target, domain):
 
 
 def ranked_early(given, ranking, risk_aversion, bends, score):
-    """A context beside which the features are eliminated, if they can be before a sweep has ended.
+    """A context in which a sweep runs, and beside it an elimination of features that can be early.
 
-    An elimination of labels needs no evidence. With several workers it fills their last gaps. Its
-    matrix products must be small enough to need one thread, and few enough to be held meanwhile.
+    With labels it needs no evidence, and with several workers it shares their time. The table must
+    be narrow enough for one thread, and small enough for a copy of it to be held meanwhile.
 
     Parameters
     ----------
@@ -125,6 +125,7 @@ class Ranker:
         return without_near_copies(self._model(), self.result.features.near)
 
     def _model(self):
+        """The same with all near copies."""
         features, target, domain = self.result.features, self.result.target, self.result.domain
         hinges, column = bent_columns(features, ROOMY if self.bends else 0.0)
         own = np.r_[features.own, features.own[column]]

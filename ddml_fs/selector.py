@@ -274,8 +274,8 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
             cautions.warn_of_collinear(result.evidence, given.features, self._encoding_.names)
             ranker = Ranker(result, *options, screened, score.label, orders())
             progress.enter("ranking")
-            n_orders = 1 + len(ranker.left_out)
-            progress.start(n_orders * given.features.n_features, "features")
+            F, n_orders = given.features.n_features, 1 + len(ranker.left_out)
+            progress.start(n_orders * F, "features", done=len(ranker.orders) * F)
             self._rank(result, ranker, progress)
             if self.n_features_to_select == "auto":
                 self._choose(result, ranker, progress)
