@@ -263,9 +263,9 @@ class CausalFeatureSelector(SweepSensitivity, BaseEstimator):
         """
         forget_fit(self)
         self._check_options()
-        given = self._read(X, y, sample_domain, sample_weight, cluster)
         threads = limit_threads(effective_n_jobs(self.n_jobs))  # small computations wait for many
         with threads, resumable(self.checkpoint), progress_bar(self.verbose, "sweep") as progress:
+            given = self._read(X, y, sample_domain, sample_weight, cluster)
             options = self.ranking, self.risk_aversion, self.dose != "linear"
             score = score_for(self.scale, given.target)
             with ranked_early(given, *options, score) as orders:

@@ -45,7 +45,7 @@ class Shared:
         if self.settings.trunk:
             return self
         other = copy(self)
-        other.start, other.lock = copy(self.start), Lock()
+        other.start, other.lock = self.start and self.start.for_thread(), Lock()
         return other
 
     def trunk(self, k):

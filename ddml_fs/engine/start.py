@@ -1,5 +1,8 @@
 """The start of networks with shrinkage: ridge nuisances, fitted once per fold."""
 
+from copy import copy
+from weakref import WeakValueDictionary
+
 import numpy as np
 from scipy.special import logit
 
@@ -25,13 +28,21 @@ class RidgeStart:
         self.plan, self.shrinkage = plan, shrinkage
         self.sparse = sparse_of(plan.X)
         self.last = None  # number of a fold, and its fit: only one is kept
+        self.held: WeakValueDictionary = WeakValueDictionary()  # what is kept here or in a copy
+
+    def for_thread(self):
+        """What a further thread uses: it keeps its own fold, and need not fit what others keep."""
+        return copy(self)
 
     def fit(self, k):
         """The ridge regressions of fold k."""
         if self.last is None or self.last[0] != k:
             self.last = None  # free the memory first
-            every = np.arange(len(self.plan.Y))
-            self.last = k, WideFit(self.plan, k, self.shrinkage, every, self.sparse)
+            if (found := self.held.get(k)) is None:
+                every = np.arange(len(self.plan.Y))
+                found = WideFit(self.plan, k, self.shrinkage, every, self.sparse)
+                self.held[k] = found
+            self.last = k, found
         return self.last[1]
 
     def of(self, members):

@@ -13,6 +13,7 @@ from ddml_fs.engine.run import run
 from ddml_fs.engine.solve import Settings
 from ddml_fs.engine.train import Schedule
 from ddml_fs.nuisances.base import Nuisance
+from ddml_fs.nuisances.calibration import calibrated
 from ddml_fs.nuisances.estimators import Estimators
 from ddml_fs.validation import check_integer, check_number, check_option
 
@@ -60,6 +61,10 @@ class Network(Nuisance):
         fitted to the residuals in closed form. False: the heads alone, as in the paper. Networks
         with shrinkage have none, nor those with outcomes per arm: the interactive score weights
         rows by 1/m, which does not bear the extreme predictions of squares.
+    calibrate : bool, default=True
+        Whether probabilities of 0/1 treatments and labels are made less extreme where held-out rows
+        say so, by two coefficients (:mod:`ddml_fs.nuisances.calibration`). Networks with shrinkage
+        need none. False: the heads alone, as in the paper.
     shrinkage : float, default=0.0
         Ridge penalty in units of D / n, for D columns and n training rows. A network with shrinkage
         starts from ridge regressions with this penalty and learns their residuals.
@@ -99,6 +104,7 @@ class Network(Nuisance):
         weight_decay=0.01,
         batch_size="auto",
         quadratic=True,
+        calibrate=True,
         shrinkage=0.0,
         trunk="auto",
     ):
@@ -115,6 +121,7 @@ class Network(Nuisance):
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.quadratic = quadratic
+        self.calibrate = calibrate
         self.shrinkage = shrinkage
         self.trunk = trunk
 
@@ -127,7 +134,8 @@ class Network(Nuisance):
             raise ValueError("outcome='coupled' is not for shrunken networks; use 'direct'.")
         check_option(self.orthogonality, "orthogonality", ORTHOGONALITY)
         check_option(self.trunk, "trunk", ("auto", True, False))
-        check_option(self.quadratic, "quadratic", (True, False))
+        for name in ("quadratic", "calibrate"):
+            check_option(getattr(self, name), name, (True, False))
         if self.trunk is True and self.gates:
             raise ValueError(
                 "trunk=True is not for gates, which choose single columns; set gates=False."
@@ -179,7 +187,10 @@ class Network(Nuisance):
     def predict(self, plan, *, arms=False, resources=None):
         """Cross-fitted predictions, see :meth:`Nuisance.predict`."""
         settings = self.settings_for(plan, resources, arms)
-        return run(plan, settings, arms=arms, resources=resources)
+        predictions = run(plan, settings, arms=arms, resources=resources)
+        if not self.calibrate or self.shrinkage:
+            return predictions
+        return calibrated(plan, predictions, coupled=settings.loss.outcome == "coupled")
 
     def shrinkage_of(self, plan):
         """The ridge penalty λ, or 0 without shrinkage."""
