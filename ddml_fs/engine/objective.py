@@ -44,7 +44,7 @@ class LossSettings:
     orthogonality: str = "paper"
     even: bool = False
     n_features: int = 8
-    penalty_every: int = 2
+    penalty_every: int = 4
 
 
 class Objective:

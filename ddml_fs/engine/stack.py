@@ -219,7 +219,8 @@ class Stack:
 
     def _inputs(self, rows):
         """Inputs of rows (G, B), and what is subtracted from them: nothing."""
-        return self.X[rows].sub_(self.x_mean).div_(self.x_sd), None
+        x = self.X.index_select(0, rows.flatten()).unflatten(0, rows.shape)  # faster than X[rows]
+        return x.sub_(self.x_mean).div_(self.x_sd), None
 
     def generators(self):
         """One generator per fold, for the order of its batches."""

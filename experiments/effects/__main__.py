@@ -22,6 +22,9 @@ app = typer.Typer(help=__doc__)
 Jobs = Annotated[int, typer.Option(help="Processes, of one thread each.")]
 Seeds = Annotated[int, typer.Option(help="Replications of the synthetic data.")]
 Quick = Annotated[bool, typer.Option(help="A small version of all of it, in two minutes.")]
+Method = Annotated[
+    list[str] | None, typer.Option(help="Only these; the others as in the last tables.")
+]
 FRESH = "The tables' replications; `tuned.md` says what had been seen of them."
 
 DEFAULT = "DDML-stacked, interactive"
@@ -59,9 +62,7 @@ def probed(n_seeds, n_ihdp):
 def main(
     context: typer.Context,
     quick: Quick = False,
-    method: Annotated[
-        list[str] | None, typer.Option(help="Only these; the others as in the last tables.")
-    ] = None,
+    method: Method = None,
     data: Annotated[list[str] | None, typer.Option(help="Only these data sets.")] = None,
     n_seeds: Seeds = 10,
     n_jobs: Jobs = 2,
@@ -86,9 +87,7 @@ def main(
     folder = out or (Path("results_quick") if quick else tables.RESULTS)
     note, runs = SMALL if quick else note_on(columns), []
     if method:
-        if unknown := set(method) - set(METHODS):
-            raise typer.BadParameter(f"method must be of {list(METHODS)}, got {sorted(unknown)}.")
-        chosen = {name: METHODS[name] for name in method}
+        chosen = chosen_of(method, METHODS)
         try:
             runs = [tables.runs_before(folder / f"{name}_runs.csv", chosen, columns)]
         except (OSError, ValueError) as error:
@@ -102,6 +101,13 @@ def main(
         print(f"\n[bold]{tables.TITLES[table]}: MAE[/bold]")
         print(tables.one_table(summary, columns, table, "mae").to_string())
     print(f"\n{folder / name}.md")
+
+
+def chosen_of(method, known):
+    """The methods of some names, which must be known."""
+    if unknown := set(method) - set(known):
+        raise typer.BadParameter(f"method must be of {list(known)}, got {sorted(unknown)}.")
+    return {name: METHODS[name] for name in method}
 
 
 def study(name, title, methods, columns, n_jobs, command, note):
@@ -170,12 +176,13 @@ def tuning(n_seeds: Seeds = 12, n_jobs: Jobs = 2):
 
 
 @app.command()
-def fresh(n_jobs: Jobs = 2):
+def fresh(method: Method = None, n_jobs: Jobs = 2):
     """Seeds on which nothing was chosen: the paper's methods, rivals, the limit."""
     columns = [data for data in data_sets(20, 200) if data.table != "III"]
-    runs = [run_all({name: METHODS[name] for name in ON_FRESH_SEEDS}, columns, n_jobs)]
+    chosen = chosen_of(method or ON_FRESH_SEEDS, ON_FRESH_SEEDS)
+    runs = [run_all(chosen, columns, n_jobs), tables.limits(columns)]
     title = "Seeds 200 to 219, on which nothing was chosen"
-    one_summary("fresh", title, [*runs, tables.limits(columns)])
+    one_summary("fresh", title, runs, [name for name in ON_FRESH_SEEDS if name not in chosen])
 
 
 @app.command()
@@ -193,11 +200,19 @@ def ten_fresh_seeds():
     return [replace(data, seeds=data.seeds[:10]) for data in columns]
 
 
-def one_summary(name, title, runs):
-    """Write a table with one row per data set and method."""
-    summary = tables.summarise(pd.concat(runs))
-    summary.to_csv(tables.RESULTS / f"{name}.csv", index=False, float_format="%.5g")
-    lines = [f"# {title}", "", tables.made_by(f"python -m experiments.effects {name}"), ""]
+def one_summary(name, title, runs, others=()):
+    """Write a table with one row per data set and method; others have the rows of the last one."""
+    summary, file = tables.summarise(pd.concat(runs)), tables.RESULTS / f"{name}.csv"
+    command, note = f"python -m experiments.effects {name}", []
+    if others:
+        before = pd.read_csv(file)
+        command += "".join(f" --method '{m}'" for m in summary["method"].unique() if m in METHODS)
+        note = [f"Rows of {', '.join(others)} are of an earlier run.", ""]
+        keys = ["data", "method"]
+        summary = pd.concat([before[before["method"].isin(others)], summary]).set_index(keys)
+        summary = summary.loc[pd.MultiIndex.from_frame(before[keys])].reset_index()  # in its order
+    summary.to_csv(file, index=False, float_format="%.5g")
+    lines = [f"# {title}", "", tables.made_by(command), "", *note]
     text = summary.to_markdown(index=False, floatfmt=".4f")
     (tables.RESULTS / f"{name}.md").write_text("\n".join([*lines, text, ""]))
     print(summary.to_string(index=False, float_format="{:.4f}".format))
