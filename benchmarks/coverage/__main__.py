@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 NOTES = """\
 Coverage of 95 % intervals, with a binomial 95 % interval of the coverage itself. "expected" is the
 coverage to expect of many replications, from the differences to the true nuisances on the same
-draws and 500 draws with these (`benchmarks/coverage/expected.py`): with few replications it is the
+draws and 2500 draws with these (`benchmarks/coverage/expected.py`): with few replications it is the
 better figure. "bias" is the
 mean error of the estimates, "sd" their standard deviation, "mean stderr" the mean of the reported
 standard errors: a bias that is not small next to "sd", or a "mean stderr" below "sd", is the reason

@@ -20,7 +20,7 @@ from experiments.jobs import ROOT, files_behind, hash_of, run_jobs
 CACHE = Path(".cache/coverage")
 KEPT = Path(__file__).parents[1] / "results" / "coverage_runs.csv.gz"  # of earlier sessions
 CHUNK = 10  # replications in one file
-CONTROLS = 500  # replications with the true nuisances, which take no time
+CONTROLS = 2500  # replications with the true nuisances, which take little time
 OTHER = ("audit", "plotting", "report", "cli", "version.py")  # without influence on an estimate
 
 
@@ -76,7 +76,7 @@ def run_all(settings, replications, n_jobs=1, only_read=False, chosen=None):
     ----------
     settings : list of Setting
     replications : int
-        Of cheap settings, see :meth:`Setting.n_replications`; the truth has at least 500.
+        Of cheap settings, see :meth:`Setting.n_replications`; the truth has at least 2500.
     n_jobs : int
         Processes; each computes with one thread.
     only_read : bool, default=False
