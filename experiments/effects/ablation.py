@@ -18,6 +18,8 @@ CHANGES = {
     "without HSIC": {"lambda_dis": 0.0},
     "HSIC 1": {"lambda_dis": 1.0},
     "without gates": {"gates": False},
+    "without quadratic terms": {"quadratic": False},
+    "probabilities not calibrated": {"calibrate": False},
     "orthogonality as printed, 0.1": {"lambda_ort": 0.1},
     "orthogonality as printed, 1": {"lambda_ort": 1.0},
     "θ from the other half, 0.1": {"lambda_ort": 0.1, "orthogonality": "split"},
