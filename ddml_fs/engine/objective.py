@@ -14,6 +14,7 @@ from ddml_fs.engine.rdo import orthogonality_loss
 from ddml_fs.scores import DELTA, residuals
 
 OUTCOMES = ("coupled", "direct")
+LIGHT = 0.1  # weights of penalties up to which few batches need them; a weight of 1 needs more
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class LossSettings:
         Number of random Fourier features per role in HSIC.
     penalty_every : int
         The two penalties are computed only for every k-th batch, where k is this number, and their
-        weights are multiplied by k. The average gradient is the same, at a lower cost.
+        weights are multiplied by k. The average gradient is the same, at a lower cost. By default 4
+        or, if a weight is above :data:`LIGHT`, 2: a large penalty on few batches is too uneven.
     """
 
     outcome: str = "coupled"
@@ -44,7 +46,12 @@ class LossSettings:
     orthogonality: str = "paper"
     even: bool = False
     n_features: int = 8
-    penalty_every: int = 4
+    penalty_every: int = 0
+
+    def __post_init__(self):
+        if not self.penalty_every:
+            heavy = max(self.lambda_dis, self.lambda_ort) > LIGHT
+            object.__setattr__(self, "penalty_every", 2 if heavy else 4)
 
 
 class Objective:
