@@ -34,7 +34,7 @@ class LossSettings:
         penalty on the weights affects rare targets as much as others.
     n_features : int
         Number of random Fourier features per role in HSIC.
-    penalty_every : int
+    penalty_every : int, optional
         The two penalties are computed only for every k-th batch, where k is this number, and their
         weights are multiplied by k. The average gradient is the same, at a lower cost. By default 4
         or, if a weight is above :data:`LIGHT`, 2: a large penalty on few batches is too uneven.
@@ -46,12 +46,14 @@ class LossSettings:
     orthogonality: str = "paper"
     even: bool = False
     n_features: int = 8
-    penalty_every: int = 0
+    penalty_every: int | None = None
 
-    def __post_init__(self):
-        if not self.penalty_every:
-            heavy = max(self.lambda_dis, self.lambda_ort) > LIGHT
-            object.__setattr__(self, "penalty_every", 2 if heavy else 4)
+    @property
+    def every(self):
+        """The number of batches of which one has the penalties."""
+        if self.penalty_every is not None:
+            return self.penalty_every
+        return 2 if max(self.lambda_dis, self.lambda_ort) > LIGHT else 4
 
 
 class Objective:
@@ -125,7 +127,7 @@ class Objective:
         self._update_theta(batch, T_pre.detach(), Y_raw.detach())
         errors_T = row_errors(T_raw, batch.T, self.binary_T)
         loss = self.supervised_loss(errors_T, self.outcome_errors(batch, Y_raw), batch.weight)
-        w, every = self.settings, self.settings.penalty_every
+        w, every = self.settings, self.settings.every
         if self.n_batches % every == 0 and w.lambda_dis:
             loss = loss + every * w.lambda_dis * self.features.hsic_loss(Z)
         if self.n_batches % every == 0 and w.lambda_ort:
