@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from ddml_fs.engine import losses
+from ddml_fs.engine.objective import LossSettings
 from ddml_fs.engine.rdo import orthogonality_loss
 from ddml_fs.scores import residual_on_residual
 
@@ -138,3 +139,13 @@ def test_losses_by_type():
     weight = torch.tensor([[1.0, 1.0, 0.0]] * 2, dtype=torch.float64)
     weighted = losses.target_loss(errors_Y, False, weight)
     np.testing.assert_allclose(weighted, 0.5 * np.log([1.5, 4.5]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "every"),
+    [({"lambda_dis": 0.1}, 4), ({"lambda_dis": 1.0}, 2), ({"lambda_ort": 0.5}, 2), ({}, 4)],
+)
+def test_large_penalties_are_on_more_batches(settings, every):
+    """At k times its weight on every k-th batch, a large penalty would be too uneven."""
+    assert LossSettings(**settings).every == every
+    assert LossSettings(**settings, penalty_every=1).every == 1

@@ -154,6 +154,8 @@ def test_threads_have_their_own_regressions():
     shared.of(np.array([0]))
     own.of(np.array([4]))
     assert (shared.start.last[0], own.start.last[0]) == (0, 1)
+    assert shared.start.fit(1) is own.start.fit(1)  # what another thread keeps is not fitted again
+    assert list(shared.start.held) == [1]  # and what nobody keeps any more is gone
     wide = Shared(plan, Settings(shrinkage=1.0, trunk=True))
     assert wide.for_thread() is wide
 
