@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info
 
 from ddml_fs import DDML, CausalFeatureSelector, gain_models
 from ddml_fs.datasets import make_domain_data
-from ddml_fs.engine import dispatch
+from ddml_fs.engine import dispatch, start
 from ddml_fs.engine.devices import in_threads, library_threads, limit_threads
 from ddml_fs.engine.plan import make_plan
 from ddml_fs.engine.resources import Resources
@@ -132,6 +132,29 @@ def test_shards_in_threads_give_the_same_predictions(forest, large, monkeypatch)
     assert used == ["threads"]
     np.testing.assert_allclose(both.m, alone.m, atol=1e-6)
     np.testing.assert_allclose(both.g, alone.g, atol=1e-6)
+
+
+def test_with_a_trunk_each_fold_is_regressed_once(monkeypatch):
+    """All threads work on the same fold, as the regressions of one fold are all that is kept."""
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((200, 24))
+    y = X[:, :3].sum(1) + rng.standard_normal(200)
+    seed = np.random.RandomState(0)
+    plan = make_plan(X, y[:, None], seed, binary_T=np.zeros(24, bool), n_folds=3)
+    network = shrunken_network().set_params(trunk=True)
+    few = Resources(memory=6e-4, detail=False)
+    alone = network.predict(plan, resources=few)
+    monkeypatch.setattr(dispatch, "FEW_STEPS", np.inf)
+    fitted, counted = [], start.WideFit
+
+    def count(plan, k, *args):
+        fitted.append(k)
+        return counted(plan, k, *args)
+
+    monkeypatch.setattr(start, "WideFit", count)
+    both = network.predict(plan, resources=replace(few, n_jobs=2))
+    assert fitted == [0, 1, 2]
+    np.testing.assert_allclose(both.m, alone.m, atol=1e-6)
 
 
 def test_threads_stay_with_their_fold():

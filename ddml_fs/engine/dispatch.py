@@ -5,8 +5,9 @@ import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, wait
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from threading import local
+from threading import Lock, local
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -195,18 +196,27 @@ class Workers:
 def solve_by_threads(job, shared, numbers, workers):
     """Solve shards by threads, which make their own inputs and stay with a fold while they can.
 
-    So no more inputs exist than there are threads, and what a fold needs is seldom made twice.
+    So no more inputs exist than there are threads, and what a fold needs is seldom made twice. If
+    only one fold's regressions may exist, all threads work on the same fold, in the given order.
     """
     folds = [job.plan.problem(job.shards[s][0])[0] for s in numbers]
-    waiting = Waiting(numbers, folds)
+    waiting = Waiting(numbers, [0] * len(numbers) if shared.one_fold else folds)
     seat = local()  # of each thread
+    lock = Lock()  # so that no thread asks for a fold after another asked for the next one
+
+    @contextmanager
+    def turn():
+        """One thread at a time, with all threads of linear algebra, as the others wait."""
+        with lock, threadpool_limits(workers.n):
+            yield
 
     def solve_next(_, stop):
         stop.advance()
         if not hasattr(seat, "shared"):
             seat.shared, seat.fold = shared.for_thread(), None
-        s, seat.fold = waiting.take(seat.fold)
-        inputs = seat.shared.of(job.shards[s])
+        with turn() if shared.one_fold else nullcontext():
+            s, seat.fold = waiting.take(seat.fold)
+            inputs = seat.shared.of(job.shards[s])
         given = {"inputs": inputs, "device": workers.devices[0], "progress": stop}
         return solve_shard(job=job, s=s, **given)
 

@@ -36,13 +36,20 @@ class Shared:
         self.start = RidgeStart(plan, settings.shrinkage) if settings.shrinkage else None
         self.lock = Lock()  # only one fold's regressions are kept
 
+    @property
+    def one_fold(self):
+        """Whether there is one fold's regressions for all threads, which then work on that fold.
+
+        With a trunk, tables are wide, and the regressions of two folds would take too much memory.
+        """
+        return self.settings.trunk
+
     def for_thread(self):
         """What a further thread uses: regressions of its own or, with a trunk, these.
 
-        So threads need not wait for each other. With a trunk, tables are wide, and the regressions
-        of two folds would take too much memory.
+        So threads need not wait for each other.
         """
-        if self.settings.trunk:
+        if self.one_fold:
             return self
         other = copy(self)
         other.start, other.lock = self.start and self.start.for_thread(), Lock()
