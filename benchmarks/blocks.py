@@ -78,7 +78,7 @@ def in_memory(path):
     del frame
     features = read_features(X, np.arange(X.shape[1]), X.shape[1])
     result = sweep(
-        SweepInput(features, read_target(y, "regression"), domain),
+        SweepInput(features, read_target(y, "regression"), domain, np.ones(len(y))),
         Ridge(),
         PartiallyLinear(),
         seed=0,

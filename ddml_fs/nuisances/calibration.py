@@ -40,9 +40,8 @@ def calibrated(plan, predictions, *, coupled):
             g[at] = less_extreme(g[at], Y, w)
         if coupled:
             v, e = residuals(T, predictions.m[at], Y, predictions.g[at])
-            g[at] += residual_on_residual(np.sqrt(w) * v, np.sqrt(w) * e) * (
-                m[at] - predictions.m[at]
-            )
+            theta = residual_on_residual(np.sqrt(w) * v, np.sqrt(w) * e)
+            g[at] += theta * (m[at] - predictions.m[at])
     return replace(predictions, m=m, g=g)
 
 
