@@ -86,7 +86,7 @@ def world(column):
 
 @pytest.mark.parametrize("kind", STORED)
 def test_all_estimators_read_them(kind):
-    """The results are those of a column of floats."""
+    """The results are those of a column of floats (rounding may differ by processor)."""
     X, y, domain = world(STORED[kind])
     plain, *_ = world(pd.Series(DAYS))
     found = [
@@ -96,9 +96,9 @@ def test_all_estimators_read_them(kind):
     pd.testing.assert_frame_equal(found[0].effects_, found[1].effects_)
     assert list(found[0].transform(X)) == ["x"]
     found = [EffectClassifier().fit(table, y).predict_proba(table) for table in (X, plain)]
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(*found, rtol=1e-9)
     found = [DDML("ridge", random_state=0).fit(t, y, treatment="x").effect_ for t in (X, plain)]
-    assert found[0] == found[1]
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
 
 
 def test_text_that_no_value_of_which_is_frequent():

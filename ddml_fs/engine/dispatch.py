@@ -5,7 +5,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from threading import Lock, local
 from typing import Any, NamedTuple
@@ -202,19 +202,16 @@ def solve_by_threads(job, shared, numbers, workers):
     folds = [job.plan.problem(job.shards[s][0])[0] for s in numbers]
     waiting = Waiting(numbers, [0] * len(numbers) if shared.one_fold else folds)
     seat = local()  # of each thread
-    lock = Lock()  # so that no thread asks for a fold after another asked for the next one
-
-    @contextmanager
-    def turn():
-        """One thread at a time, with all threads of linear algebra, as the others wait."""
-        with lock, threadpool_limits(workers.n):
-            yield
+    turn = Lock()  # so that no thread asks for a fold after another asked for the next one
 
     def solve_next(_, stop):
         stop.advance()
         if not hasattr(seat, "shared"):
             seat.shared, seat.fold = shared.for_thread(), None
-        with turn() if shared.one_fold else nullcontext():
+        with ExitStack() as contexts:
+            if shared.one_fold:  # linear algebra has all threads, as the others wait
+                contexts.enter_context(turn)
+                contexts.enter_context(threadpool_limits(workers.n))
             s, seat.fold = waiting.take(seat.fold)
             inputs = seat.shared.of(job.shards[s])
         given = {"inputs": inputs, "device": workers.devices[0], "progress": stop}
