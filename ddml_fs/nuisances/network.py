@@ -64,7 +64,7 @@ class Network(Nuisance):
     calibrate : bool, default=True
         Whether probabilities of 0/1 treatments and labels are made less extreme where held-out rows
         say so, by two coefficients (:mod:`ddml_fs.nuisances.calibration`). Networks with shrinkage
-        need none. False: the heads alone, as in the paper.
+        are not calibrated. False: the heads alone, as in the paper.
     shrinkage : float, default=0.0
         Ridge penalty in units of D / n, for D columns and n training rows. A network with shrinkage
         starts from ridge regressions with this penalty and learns their residuals.
